@@ -1,0 +1,250 @@
+"""The intermediate representation: immutable values, one class a concept.
+
+A :class:`Program` is what the parser makes and what every pass maps to another ``Program``.
+Nothing here is mutated after construction; a pass builds new nodes (``dataclasses.replace``).
+
+Two forms share these classes. In the *frontend* form an orchestration function may hold
+:class:`Scope` blocks (``pl.at``) and tensor-level operations inside them. In the *lowered* form
+every scope is a function of kind :attr:`FunctionKind.INCORE` reached by a :class:`Call`, and the
+bodies of those functions hold only tile and scalar operations. ``verifier.py`` says which form it
+expects and checks it.
+
+Values are in static single assignment: a :class:`Var` is bound once, by the node that names it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from pypto.ir.dtypes import DataType
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a node came from, without any absolute path.
+
+    ``unit`` is ``"module:qualname"`` of the function whose source holds it. ``line`` counts from
+    that function's ``def`` line, which is line 1, so that moving a function leaves it unchanged.
+    ``column`` is 0-based. The live object maps a span to the user's file and line.
+    """
+
+    unit: str
+    line: int
+    column: int
+
+
+class MemorySpace(enum.Enum):
+    """Where a tile lives. The value is the ``loc=`` spelling of the ``.pto`` text."""
+
+    DDR = "gm"
+    Vec = "vec"
+    Mat = "mat"
+    Left = "left"
+    Right = "right"
+    Acc = "acc"
+    Bias = "bias"
+
+
+class Direction(enum.Enum):
+    """How a function uses a tensor parameter."""
+
+    In = "In"
+    Out = "Out"
+    InOut = "InOut"
+
+
+class FunctionKind(enum.Enum):
+    """What a function is allowed to hold."""
+
+    ORCHESTRATION = "orchestration"
+    INCORE = "incore"
+    INLINE = "inline"
+
+
+@dataclass(frozen=True, slots=True)
+class DynDim:
+    """A run-time extent. Equal symbols in one program are the same extent."""
+
+    symbol: str
+
+
+Dim = int | DynDim
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """A tensor in global memory: row-major, contiguous, any rank from 1 to 5."""
+
+    shape: tuple[Dim, ...]
+    dtype: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class TileType:
+    """A two-dimensional on-chip tile.
+
+    ``valid`` is the static part of the valid region: a row and a column count, or ``None`` where
+    it is a run-time value (then the defining operation carries it as an operand).
+    """
+
+    shape: tuple[int, int]
+    dtype: DataType
+    space: MemorySpace
+    valid: tuple[int | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarType:
+    """A run-time scalar."""
+
+    dtype: DataType
+
+
+Type = TensorType | TileType | ScalarType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Var:
+    """A value, compared by identity. ``name`` is the user's name, for messages and text only."""
+
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A literal operand. ``value`` is typed: ``True``, ``1`` and ``1.0`` are three constants."""
+
+    value: bool | int | float
+    dtype: DataType
+
+
+Operand = Var | Const
+AttrValue = (
+    bool | int | float | str | DataType | MemorySpace | tuple[int, ...] | tuple[int | None, ...]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """``results = op(*operands)`` where ``op`` names a row of :data:`pypto.ir.ops.OPS`.
+
+    An operation has no result (``tensor.write``), or one. Attributes are compile-time values.
+    """
+
+    op: str
+    operands: tuple[Operand, ...]
+    result: Var | None
+    span: Span
+    attrs: Mapping[str, AttrValue] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of another function of the program. ``results[i]`` aliases the i-th Out or InOut."""
+
+    callee: str
+    operands: tuple[Operand, ...]
+    results: tuple[Var, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A value that a loop carries: it enters as ``init``, is ``arg`` inside, ``result`` after."""
+
+    init: Operand
+    arg: Var
+    result: Var
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """A counted loop. ``yields[i]`` is the next value of ``carried[i]``."""
+
+    var: Var
+    start: Operand
+    stop: Operand
+    step: Operand
+    carried: tuple[Carried, ...]
+    body: tuple[Stmt, ...]
+    yields: tuple[Operand, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """A branch on a run-time scalar. ``results[i]`` is the i-th yield of the branch taken."""
+
+    condition: Operand
+    then_body: tuple[Stmt, ...]
+    then_yields: tuple[Operand, ...]
+    else_body: tuple[Stmt, ...]
+    else_yields: tuple[Operand, ...]
+    results: tuple[Var, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A ``pl.at(level=CORE_GROUP)`` block; frontend form only.
+
+    ``body`` binds its variables in the enclosing function. A tensor result that is read after the
+    scope escapes it; the outlining pass turns it into an output of the new function.
+    """
+
+    name_hint: str
+    body: tuple[Stmt, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """Ends a function. Only tensors that the function writes may be returned."""
+
+    values: tuple[Operand, ...]
+    span: Span
+
+
+Stmt = Op | Call | For | If | Scope | Return
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A parameter. Scalars are always ``In``."""
+
+    var: Var
+    direction: Direction
+
+    @property
+    def name_hint(self) -> str:
+        """The user's name of the parameter."""
+        return self.var.name
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function. ``return_types`` lists the returned values' types in order."""
+
+    name: str
+    func_type: FunctionKind
+    params: tuple[Param, ...]
+    body: tuple[Stmt, ...]
+    return_types: tuple[Type, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Functions by name, callees first; ``entry`` names the orchestration function."""
+
+    name: str
+    functions: Mapping[str, Function]
+    entry: str
+
+    def get_function(self, name: str) -> Function | None:
+        """The function called ``name``, or ``None``."""
+        return self.functions.get(name)
