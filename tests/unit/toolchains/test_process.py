@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pypto_toolchains.process import (
+    ToolFailed,
+    ToolNotFound,
+    ToolTimeout,
+    compiler_timeout,
+    run_tool,
+)
+
+
+def _python(code: str) -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", code]
+
+
+def test_gives_back_both_streams(tmp_path: Path) -> None:
+    result = run_tool(
+        _python("import sys; print('out'); print('err', file=sys.stderr)"),
+        cwd=tmp_path,
+        environ={},
+        timeout=30,
+        stage="probe",
+    )
+    assert (result.stdout, result.stderr) == ("out\n", "err\n")
+
+
+def test_gets_the_environment_and_directory_it_is_given(tmp_path: Path) -> None:
+    code = "import os; print(os.getcwd()); print(os.environ.get('PYPTO_X'), 'HOME' in os.environ)"
+    result = run_tool(
+        _python(code), cwd=tmp_path, environ={"PYPTO_X": "1"}, timeout=30, stage="probe"
+    )
+    assert result.stdout.splitlines() == [str(tmp_path.resolve()), "1 False"]
+
+
+def test_failure_names_the_stage_and_quotes_the_end_of_stderr(tmp_path: Path) -> None:
+    code = "import sys; sys.stderr.write('x' * 100000 + 'the reason'); sys.exit(3)"
+    with pytest.raises(ToolFailed, match="compile f.cpp") as caught:
+        run_tool(_python(code), cwd=tmp_path, environ={}, timeout=30, stage="compile f.cpp")
+    assert caught.value.returncode == 3
+    assert str(caught.value).endswith("the reason")
+    assert len(caught.value.stderr) < 20000
+
+
+def test_missing_tool_is_its_own_error(tmp_path: Path) -> None:
+    with pytest.raises(ToolNotFound, match="cannot start"):
+        run_tool(["/nonexistent/tool"], cwd=tmp_path, environ={}, timeout=1, stage="probe")
+
+
+def test_time_limit_kills_the_helpers_too(tmp_path: Path) -> None:
+    mark = tmp_path / "helper"
+    helper_code = f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    code = (
+        "import subprocess, sys, time\n"
+        f"subprocess.Popen([sys.executable, '-I', '-S', '-c', {helper_code!r}])\n"
+        "time.sleep(60)\n"
+    )
+    with pytest.raises(ToolTimeout, match="link o.so"):
+        run_tool(_python(code), cwd=tmp_path, environ={}, timeout=1.5, stage="link o.so")
+    helper = int(mark.read_text())
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            os.kill(helper, 0)
+        except ProcessLookupError:
+            return
+        if Path(f"/proc/{helper}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            return
+        time.sleep(0.01)
+    pytest.fail("the helper outlived its driver")
+
+
+def test_default_limit() -> None:
+    assert compiler_timeout({}) == 900.0
+    assert compiler_timeout({"PYPTO_COMPILER_TIMEOUT": "0.5"}) == 0.5
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "inf", "nan", "", "ten"])
+def test_malformed_limit_is_refused_by_name(text: str) -> None:
+    with pytest.raises(ValueError, match="PYPTO_COMPILER_TIMEOUT"):
+        compiler_timeout({"PYPTO_COMPILER_TIMEOUT": text})
