@@ -1,0 +1,41 @@
+"""What ``import pypto`` may and may not do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("torch", "numpy", "elftools", "zstandard", "subprocess", "multiprocessing")
+
+
+def _loaded_after(statement: str) -> set[str]:
+    script = f"{statement}\nimport sys\nprint('\\n'.join(sorted(sys.modules)))"
+    result = subprocess.run(  # noqa: S603 - our own interpreter and script
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return set(result.stdout.split())
+
+
+def test_importing_the_product_loads_no_torch() -> None:
+    assert not _loaded_after("import pypto") & {"torch", "numpy", "elftools", "zstandard"}
+
+
+def test_importing_the_language_loads_no_torch() -> None:
+    assert not _loaded_after("import pypto.language as pl; pl.jit") & {"torch", "numpy"}
+
+
+def test_importing_the_store_loads_nothing_of_the_product() -> None:
+    loaded = _loaded_after("import pypto_store")
+    assert not {name for name in loaded if name.split(".")[0] in {"pypto", "pypto_toolchains"}}
+    assert not loaded & set(HEAVY)
+
+
+@pytest.mark.parametrize(
+    "statement", ["import pypto", "import pypto.language, pypto.runtime, pypto.ir, pypto.jit"]
+)
+def test_no_module_is_loaded_under_its_source_directory(statement: str) -> None:
+    """``store.pypto_store`` beside ``pypto_store`` would make two classes of every error."""
+    loaded = _loaded_after(statement)
+    assert not {name for name in loaded if name.startswith(("store.", "toolchains.", "tests."))}
