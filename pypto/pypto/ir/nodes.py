@@ -124,7 +124,15 @@ class Const:
 
 Operand = Var | Const
 AttrValue = (
-    bool | int | float | str | DataType | MemorySpace | tuple[int, ...] | tuple[int | None, ...]
+    bool
+    | int
+    | float
+    | str
+    | DataType
+    | MemorySpace
+    | tuple[int, ...]
+    | tuple[int | None, ...]
+    | tuple[str, ...]
 )
 
 
@@ -132,7 +140,7 @@ AttrValue = (
 class Op:
     """``results = op(*operands)`` where ``op`` names a row of :data:`pypto.ir.ops.OPS`.
 
-    An operation has no result (``tensor.write``), or one. Attributes are compile-time values.
+    An operation has at most one result. Attributes are compile-time values.
     """
 
     op: str

@@ -1,0 +1,289 @@
+"""Result types of the operations that allocate, move or reinterpret data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from pypto.ir.dtypes import BF16, BOOL, FP16, FP32, INDEX, DataType
+from pypto.ir.errors import IrTypeError
+from pypto.ir.nodes import (
+    AttrValue,
+    Const,
+    Dim,
+    DynDim,
+    MemorySpace,
+    Operand,
+    ScalarType,
+    TensorType,
+    TileType,
+    Type,
+)
+from pypto.ir.typing_rules import MAX_RANK, show_shape, show_type, type_of
+
+_LOAD_SPACES = (MemorySpace.Vec, MemorySpace.Mat)
+_MOVES: Mapping[MemorySpace, tuple[MemorySpace, ...]] = {
+    MemorySpace.Vec: (MemorySpace.Vec,),
+    MemorySpace.Mat: (MemorySpace.Left, MemorySpace.Right, MemorySpace.Vec, MemorySpace.Bias),
+    MemorySpace.Acc: (MemorySpace.Vec, MemorySpace.Mat),
+}
+
+
+def _static_shape(attrs: Mapping[str, AttrValue]) -> tuple[int, int]:
+    shape = attrs["shape"]
+    if not isinstance(shape, tuple) or len(shape) != 2:
+        raise IrTypeError(f"a tile has two dimensions, but shape is {shape!r}")
+    rows, cols = shape
+    if not isinstance(rows, int) or not isinstance(cols, int) or rows < 1 or cols < 1:
+        raise IrTypeError(f"tile extents must be positive, but shape is {show_tuple(shape)}")
+    return rows, cols
+
+
+def show_tuple(values: Sequence[object]) -> str:
+    """``[1, 2]``."""
+    return "[" + ", ".join(str(v) for v in values) + "]"
+
+
+def _space(attrs: Mapping[str, AttrValue]) -> MemorySpace:
+    space = attrs["space"]
+    if not isinstance(space, MemorySpace):
+        raise IrTypeError(f"target_memory must be a pl.MemorySpace, not {space!r}")
+    return space
+
+
+def _dtype(attrs: Mapping[str, AttrValue]) -> DataType:
+    dtype = attrs["dtype"]
+    if not isinstance(dtype, DataType):
+        raise IrTypeError(f"dtype must be an element type such as pl.FP32, not {dtype!r}")
+    if dtype in (BOOL, INDEX):
+        raise IrTypeError(f"cannot hold {dtype} elements")
+    return dtype
+
+
+def check_tensor_type(shape: Sequence[Dim], dtype: DataType) -> TensorType:
+    """A valid tensor type, or :class:`IrTypeError`."""
+    if not 1 <= len(shape) <= MAX_RANK:
+        raise IrTypeError(f"a tensor has 1 to {MAX_RANK} dimensions, not {len(shape)}")
+    for extent in shape:
+        if isinstance(extent, int) and extent < 1:
+            raise IrTypeError(f"tensor extents must be positive, but shape is {show_shape(shape)}")
+    if dtype == INDEX:
+        raise IrTypeError("a tensor cannot hold index elements; use pl.INT64")
+    return TensorType(tuple(shape), dtype)
+
+
+def tensor_create(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """A new tensor; ``None`` extents take their value from the operands, in order."""
+    shape, symbols = attrs["shape"], attrs.get("symbols", ())
+    assert isinstance(shape, tuple) and isinstance(symbols, tuple)
+    names = iter(symbols)
+    extents: list[Dim] = []
+    for extent in shape:
+        if extent is None:
+            symbol = next(names)
+            assert isinstance(symbol, str)
+            extents.append(DynDim(symbol))
+        else:
+            assert isinstance(extent, int)
+            extents.append(extent)
+    if len(operands) != len(symbols):
+        raise IrTypeError("needs one operand for each extent that is not a constant")
+    return check_tensor_type(extents, _dtype(attrs))
+
+
+def _axis_tensor(operands: Sequence[Operand]) -> TensorType:
+    type_ = type_of(operands[0])
+    if not isinstance(type_, TensorType):
+        raise IrTypeError(f"argument 1 is a {show_type(type_)}, not a tensor")
+    return type_
+
+
+def tensor_dim(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """The extent of one axis."""
+    tensor, axis = _axis_tensor(operands), attrs["axis"]
+    if not isinstance(axis, int) or not 0 <= axis < len(tensor.shape):
+        raise IrTypeError(f"axis {axis} is out of range for a {show_type(tensor)}")
+    return ScalarType(INDEX)
+
+
+def _check_count(old: Sequence[int], new: Sequence[int]) -> None:
+    if math.prod(old) != math.prod(new):
+        raise IrTypeError(
+            f"cannot turn {show_tuple(old)} ({math.prod(old)} elements) into {show_tuple(new)} "
+            f"({math.prod(new)} elements)"
+        )
+
+
+def tensor_reshape(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """The same elements in row-major order under another shape."""
+    tensor, shape = _axis_tensor(operands), attrs["shape"]
+    assert isinstance(shape, tuple)
+    old = [d for d in tensor.shape if isinstance(d, int)]
+    new = [d for d in shape if isinstance(d, int)]
+    if len(old) != len(tensor.shape) or len(new) != len(shape):
+        raise IrTypeError("needs extents that are known when the kernel is compiled")
+    _check_count(old, new)
+    return check_tensor_type(new, tensor.dtype)
+
+
+def tensor_assign(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """The whole of the first operand takes the second's values."""
+    target, source = _axis_tensor(operands), type_of(operands[1])
+    if not isinstance(source, TensorType):
+        raise IrTypeError(f"cannot assign a {show_type(source)} to a {show_type(target)}")
+    if source.shape != target.shape:
+        raise IrTypeError(
+            f"shapes differ: the target is a {show_type(target)}, the value a {show_type(source)}"
+        )
+    _check_store_dtype(source, target)
+    return target
+
+
+def _check_store_dtype(source: Type, target: TensorType) -> None:
+    if source.dtype == target.dtype:
+        return
+    narrowing = (
+        isinstance(source, TileType)
+        and source.space is MemorySpace.Acc
+        and source.dtype == FP32
+        and target.dtype in (FP16, BF16)
+    )
+    if not narrowing:
+        raise IrTypeError(
+            f"element types differ: the value is a {show_type(source)}, the target a "
+            f"{show_type(target)}; convert the value with pl.cast(x, {target.dtype!r})"
+        )
+
+
+def _check_region(
+    tensor: TensorType, offsets: Sequence[Operand], sizes: Sequence[int | None], verb: str
+) -> None:
+    """Constant offsets and sizes against static extents."""
+    if len(offsets) != len(tensor.shape):
+        raise IrTypeError(
+            f"needs {len(tensor.shape)} offsets for a {show_type(tensor)}, got {len(offsets)}"
+        )
+    for axis, (offset, size, dim) in enumerate(zip(offsets, sizes, tensor.shape, strict=True)):
+        extent = dim if isinstance(dim, int) else None
+        type_ = type_of(offset)
+        if not isinstance(type_, ScalarType) or not type_.dtype.is_int:
+            raise IrTypeError(f"offset {axis} must be an integer, but is a {show_type(type_)}")
+        if isinstance(offset, Const):
+            start = int(offset.value)
+            if start < 0:
+                raise IrTypeError(f"offset {axis} is {start}; offsets count from 0")
+            if extent is not None and start + (size or 0) > extent:
+                raise IrTypeError(
+                    f"{verb} elements {start} to {start + (size or 0)} of axis {axis}, which has "
+                    f"{extent}: out of range"
+                )
+        elif extent is not None and size is not None and size > extent:
+            raise IrTypeError(
+                f"{verb} {size} elements of axis {axis}, which has {extent}: out of range"
+            )
+
+
+def _region_sizes(rank: int, valid: tuple[int | None, int | None]) -> tuple[int | None, ...]:
+    """How many elements of each axis a tile covers."""
+    return (1,) * (rank - 2) + valid if rank > 1 else valid[1:]
+
+
+def _const_extent(operand: Operand, limit: int, what: str) -> int | None:
+    type_ = type_of(operand)
+    if not isinstance(type_, ScalarType) or not type_.dtype.is_int:
+        raise IrTypeError(f"{what} must be an integer, but is a {show_type(type_)}")
+    if not isinstance(operand, Const):
+        return None
+    value = int(operand.value)
+    if not 0 <= value <= limit:
+        raise IrTypeError(f"{what} is {value}, outside 0 to {limit}")
+    return value
+
+
+def tile_load(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """A region of a tensor as a tile."""
+    tensor, shape, space = _axis_tensor(operands), _static_shape(attrs), _space(attrs)
+    if space not in _LOAD_SPACES:
+        raise IrTypeError(f"cannot load into {space.name}; load into Vec or Mat, then use pl.move")
+    if tensor.dtype == BOOL:
+        raise IrTypeError(f"cannot load a {show_type(tensor)}; keep masks in pl.INT8 or pl.FP32")
+    rest = list(operands[1:])
+    valid: tuple[int | None, int | None] = shape
+    if attrs["has_valid"]:
+        *rest, rows, cols = rest
+        valid = (
+            _const_extent(rows, shape[0], "valid_shape[0]"),
+            _const_extent(cols, shape[1], "valid_shape[1]"),
+        )
+    rank = len(tensor.shape)
+    if rank == 1 and shape[0] != 1:
+        raise IrTypeError(f"a {show_type(tensor)} gives tiles of one row, not {show_shape(shape)}")
+    sizes = _region_sizes(rank, valid)
+    _check_region(tensor, rest, sizes, "reads")
+    return TileType(shape, tensor.dtype, space, valid)
+
+
+def tile_store(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """The valid region of a tile into a tensor; the result is that tensor."""
+    tile, target = type_of(operands[0]), type_of(operands[-1])
+    if not isinstance(tile, TileType):
+        raise IrTypeError(f"argument 1 is a {show_type(tile)}, not a tile")
+    if not isinstance(target, TensorType):
+        raise IrTypeError(f"the target is a {show_type(target)}, not a tensor")
+    if tile.space in (MemorySpace.Left, MemorySpace.Right, MemorySpace.Bias):
+        raise IrTypeError(f"cannot store from {tile.space.name}; store from Vec, Mat or Acc")
+    _check_store_dtype(tile, target)
+    rank = len(target.shape)
+    if rank == 1 and tile.shape[0] != 1:
+        raise IrTypeError(f"a {show_type(tile)} does not fit a {show_type(target)} of one axis")
+    sizes = _region_sizes(rank, tile.valid)
+    _check_region(target, operands[1:-1], sizes, "writes")
+    return target
+
+
+def tile_move(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """The same tile in another memory space."""
+    tile, space = type_of(operands[0]), _space(attrs)
+    if not isinstance(tile, TileType):
+        raise IrTypeError(f"argument 1 is a {show_type(tile)}, not a tile; load it with pl.load")
+    legal = _MOVES.get(tile.space, ())
+    if space not in legal:
+        ways = ", ".join(s.name for s in legal) or "nowhere"
+        raise IrTypeError(
+            f"cannot move from {tile.space.name} to {space.name}; from {tile.space.name} a tile "
+            f"can go to {ways}"
+        )
+    return TileType(tile.shape, tile.dtype, space, tile.valid)
+
+
+def tile_create(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """A tile whose contents are undefined."""
+    shape, space = _static_shape(attrs), _space(attrs)
+    if space is MemorySpace.DDR:
+        raise IrTypeError("a tile cannot live in DDR; use pl.create_tensor in the orchestration")
+    return TileType(shape, _dtype(attrs), space, shape)
+
+
+def tile_full(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """A tile that holds one value everywhere."""
+    shape = _static_shape(attrs)
+    return TileType(shape, _dtype(attrs), MemorySpace.Vec, shape)
+
+
+def tile_reshape(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """The same elements in row-major order under another shape."""
+    tile, shape = type_of(operands[0]), _static_shape(attrs)
+    if not isinstance(tile, TileType) or tile.space is not MemorySpace.Vec:
+        raise IrTypeError(f"argument 1 must be a tile in Vec, but is a {show_type(tile)}")
+    _check_count(tile.shape, shape)
+    if tile.valid == tile.shape:
+        valid: tuple[int | None, int | None] = shape
+    elif tile.shape[1] == 1 == shape[0] and tile.valid[1] == 1:
+        valid = (1, tile.valid[0])
+    elif tile.shape[0] == 1 == shape[1] and tile.valid[0] == 1:
+        valid = (tile.valid[1], 1)
+    elif shape == tile.shape:
+        valid = tile.valid
+    else:
+        raise IrTypeError(f"a {show_type(tile)} is not wholly valid, so its elements cannot move")
+    return TileType(shape, tile.dtype, MemorySpace.Vec, valid)

@@ -1,0 +1,35 @@
+"""Choices that a caller of the compiler makes, as enumerations."""
+
+from __future__ import annotations
+
+import enum
+
+
+class OptimizationStrategy(enum.Enum):
+    """Which list of passes a program goes through."""
+
+    Default = "default"
+
+
+class PassDumpLevel(enum.Enum):
+    """What is written of the program after each pass."""
+
+    NONE = "none"
+    CONCISE = "concise"
+    EXPLICIT = "explicit"
+
+
+class MemoryPlanner(enum.Enum):
+    """Who places tiles in on-chip memory."""
+
+    PYPTO = "pypto"
+    DSA_RP = "dsa_rp"
+    PTOAS = "ptoas"
+
+
+class DiagnosticPhase(enum.Enum):
+    """When diagnostics of a compilation are collected."""
+
+    PRE_PIPELINE = "pre_pipeline"
+    POST_PASS = "post_pass"
+    POST_PIPELINE = "post_pipeline"

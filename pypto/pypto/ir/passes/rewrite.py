@@ -1,0 +1,164 @@
+"""Walking and rebuilding bodies: what every pass needs and no pass owns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pypto.ir.nodes import Call, Const, For, If, Op, Operand, Return, Scope, Stmt, Var
+
+Substitution = Mapping[Var, Operand]
+
+
+def operands(stmt: Stmt) -> tuple[Operand, ...]:
+    """What a statement reads by itself, not counting what its nested bodies read."""
+    match stmt:
+        case Op() | Call():
+            return stmt.operands
+        case For():
+            return (stmt.start, stmt.stop, stmt.step, *(c.init for c in stmt.carried))
+        case If():
+            return (stmt.condition,)
+        case Return():
+            return stmt.values
+        case Scope():
+            return ()
+
+
+def results(stmt: Stmt) -> tuple[Var, ...]:
+    """What a statement binds in the body that holds it."""
+    match stmt:
+        case Op():
+            return () if stmt.result is None else (stmt.result,)
+        case Call():
+            return stmt.results
+        case For():
+            return tuple(c.result for c in stmt.carried)
+        case If():
+            return stmt.results
+        case Scope() | Return():
+            return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A nested body: what it binds on entry and what it hands on at its end."""
+
+    arguments: tuple[Var, ...]
+    body: tuple[Stmt, ...]
+    yields: tuple[Operand, ...]
+
+
+def blocks(stmt: Stmt) -> tuple[Block, ...]:
+    """The nested bodies of a statement."""
+    match stmt:
+        case For():
+            arguments = (stmt.var, *(c.arg for c in stmt.carried))
+            return (Block(arguments, stmt.body, stmt.yields),)
+        case If():
+            return (
+                Block((), stmt.then_body, stmt.then_yields),
+                Block((), stmt.else_body, stmt.else_yields),
+            )
+        case Scope():
+            return (Block((), stmt.body, ()),)
+        case _:
+            return ()
+
+
+def walk(body: Sequence[Stmt]) -> Iterator[Stmt]:
+    """Every statement of a body in program order, each before its nested ones."""
+    for stmt in body:
+        yield stmt
+        for block in blocks(stmt):
+            yield from walk(block.body)
+
+
+def reads(body: Sequence[Stmt]) -> Iterator[Var]:
+    """Every variable that a body reads, once for each time it does; yields count as reads."""
+    for stmt in walk(body):
+        yield from (o for o in operands(stmt) if isinstance(o, Var))
+        for block in blocks(stmt):
+            yield from (o for o in block.yields if isinstance(o, Var))
+
+
+def bindings(body: Sequence[Stmt]) -> Iterator[Var]:
+    """Every variable that a body binds, nested ones too."""
+    for stmt in walk(body):
+        yield from results(stmt)
+        for block in blocks(stmt):
+            yield from block.arguments
+
+
+def free_variables(body: Sequence[Stmt]) -> tuple[Var, ...]:
+    """What a body reads and does not bind, in order of first use."""
+    bound = set(bindings(body))
+    return tuple(dict.fromkeys(v for v in reads(body) if v not in bound))
+
+
+def substitute(body: Sequence[Stmt], mapping: Substitution) -> tuple[Stmt, ...]:
+    """The body with each variable of `mapping`, bound or read, replaced.
+
+    Only a variable may take the place of one that the body binds.
+    """
+    if not mapping:
+        return tuple(body)
+    return tuple(_substituted(stmt, mapping) for stmt in body)
+
+
+def _substituted(stmt: Stmt, mapping: Substitution) -> Stmt:
+    def read(operand: Operand) -> Operand:
+        return operand if isinstance(operand, Const) else mapping.get(operand, operand)
+
+    def all_read(values: tuple[Operand, ...]) -> tuple[Operand, ...]:
+        return tuple(read(value) for value in values)
+
+    def bound(var: Var) -> Var:
+        new = mapping.get(var, var)
+        if not isinstance(new, Var):
+            raise TypeError(f"a constant cannot bind {var.name}")
+        return new
+
+    match stmt:
+        case Op():
+            result = None if stmt.result is None else bound(stmt.result)
+            return replace(stmt, operands=all_read(stmt.operands), result=result)
+        case Call():
+            return replace(
+                stmt,
+                operands=all_read(stmt.operands),
+                results=tuple(bound(v) for v in stmt.results),
+            )
+        case For():
+            return replace(
+                stmt,
+                var=bound(stmt.var),
+                start=read(stmt.start),
+                stop=read(stmt.stop),
+                step=read(stmt.step),
+                carried=tuple(
+                    replace(c, init=read(c.init), arg=bound(c.arg), result=bound(c.result))
+                    for c in stmt.carried
+                ),
+                body=substitute(stmt.body, mapping),
+                yields=all_read(stmt.yields),
+            )
+        case If():
+            return replace(
+                stmt,
+                condition=read(stmt.condition),
+                then_body=substitute(stmt.then_body, mapping),
+                then_yields=all_read(stmt.then_yields),
+                else_body=substitute(stmt.else_body, mapping),
+                else_yields=all_read(stmt.else_yields),
+                results=tuple(bound(v) for v in stmt.results),
+            )
+        case Scope():
+            return replace(stmt, body=substitute(stmt.body, mapping))
+        case Return():
+            return replace(stmt, values=all_read(stmt.values))
+
+
+def fresh(var: Var) -> Var:
+    """Another variable of the same name and type."""
+    return Var(var.name, var.type)

@@ -1,0 +1,354 @@
+"""Result types of the operations: one function a family, over both tiles and tensors.
+
+Each takes the operands and attributes of an operation and gives its result type, or raises
+:class:`IrTypeError` with a message that the caller prefixes with the operation's public name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pypto.ir.dtypes import BF16, BOOL, FP16, FP32, INDEX, INT8, INT32, DataType
+from pypto.ir.errors import IrTypeError
+from pypto.ir.nodes import (
+    AttrValue,
+    Const,
+    Dim,
+    DynDim,
+    MemorySpace,
+    Operand,
+    ScalarType,
+    TensorType,
+    TileType,
+    Type,
+)
+
+Infer = Callable[[Sequence[Operand], Mapping[str, AttrValue]], Type]
+Shaped = TensorType | TileType
+
+CAST_MODES: tuple[str, ...] = ("none", "rint", "round", "floor", "ceil", "trunc", "odd")
+
+MAX_RANK = 5
+
+
+def type_of(operand: Operand) -> Type:
+    """The type of a variable or of a literal."""
+    return ScalarType(operand.dtype) if isinstance(operand, Const) else operand.type
+
+
+def show_shape(shape: Sequence[Dim | None]) -> str:
+    """``[16, N]``: symbols by name, unknown extents as ``?``."""
+    parts = [d.symbol if isinstance(d, DynDim) else "?" if d is None else str(d) for d in shape]
+    return "[" + ", ".join(parts) + "]"
+
+
+def show_type(type_: Type) -> str:
+    """A type as messages show it, such as ``tile fp32[16, 64] in Vec``."""
+    if isinstance(type_, ScalarType):
+        return f"scalar {type_.dtype}"
+    if isinstance(type_, TensorType):
+        return f"tensor {type_.dtype}{show_shape(type_.shape)}"
+    valid = "" if type_.valid == type_.shape else f" (valid {show_shape(type_.valid)})"
+    return f"tile {type_.dtype}{show_shape(type_.shape)}{valid} in {type_.space.name}"
+
+
+def _shaped(operands: Sequence[Operand], index: int) -> Shaped:
+    """An operand that is a tile in Vec or a tensor."""
+    type_ = type_of(operands[index])
+    if isinstance(type_, ScalarType):
+        raise IrTypeError(f"argument {index + 1} is a {show_type(type_)}, not a tile or a tensor")
+    if isinstance(type_, TileType) and type_.space is not MemorySpace.Vec:
+        raise IrTypeError(
+            f"argument {index + 1} is a {show_type(type_)}; vector operations read tiles in Vec: "
+            "copy it with pl.move(x, pl.Mem.Vec) first"
+        )
+    return type_
+
+
+def _tile(operands: Sequence[Operand], index: int) -> TileType:
+    type_ = type_of(operands[index])
+    if not isinstance(type_, TileType):
+        raise IrTypeError(f"argument {index + 1} is a {show_type(type_)}, not a tile")
+    return type_
+
+
+def _tensor(operands: Sequence[Operand], index: int) -> TensorType:
+    type_ = type_of(operands[index])
+    if not isinstance(type_, TensorType):
+        raise IrTypeError(f"argument {index + 1} is a {show_type(type_)}, not a tensor")
+    return type_
+
+
+def _valid(type_: Shaped) -> tuple[int | None, int | None]:
+    return type_.valid if isinstance(type_, TileType) else (None, None)
+
+
+def _like(
+    model: Shaped,
+    shape: Sequence[Dim],
+    valid: tuple[int | None, int | None],
+    dtype: DataType | None = None,
+) -> Shaped:
+    """A type of the same kind as ``model``; ``valid`` matters to tiles only."""
+    element = model.dtype if dtype is None else dtype
+    if isinstance(model, TensorType):
+        return TensorType(tuple(shape), element)
+    rows, cols = shape
+    assert isinstance(rows, int) and isinstance(cols, int)  # a tile's shape is static
+    return TileType((rows, cols), element, MemorySpace.Vec, valid)
+
+
+def _rank2(type_: Shaped, index: int) -> tuple[Dim, Dim]:
+    if len(type_.shape) != 2:
+        raise IrTypeError(
+            f"argument {index + 1} must have two dimensions, but is a {show_type(type_)}"
+        )
+    return type_.shape[0], type_.shape[1]
+
+
+def _same_dtype(left: Type, right: Type) -> None:
+    if left.dtype != right.dtype:
+        raise IrTypeError(
+            f"element types differ: {show_type(left)} and {show_type(right)}; "
+            "convert one with pl.cast"
+        )
+
+
+def _needs_float(type_: Shaped) -> None:
+    if not type_.dtype.is_float:
+        raise IrTypeError(
+            f"needs floating point elements, but got a {show_type(type_)}; "
+            "convert it with pl.cast(x, pl.FP32)"
+        )
+
+
+def _not_bool(type_: Shaped) -> None:
+    if type_.dtype == BOOL:
+        raise IrTypeError(f"cannot compute on {show_type(type_)}; convert it with pl.cast")
+
+
+def _static_agree(left: Sequence[int | None], right: Sequence[int | None]) -> bool:
+    return all(a is None or b is None or a == b for a, b in zip(left, right, strict=True))
+
+
+def binary(*, floats_only: bool = False) -> Infer:
+    """Elementwise over two operands of one shape."""
+
+    def infer(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+        left, right = _shaped(operands, 0), _shaped(operands, 1)
+        if type(left) is not type(right):
+            raise IrTypeError(
+                f"mixes a tile and a tensor: {show_type(left)} and {show_type(right)}; "
+                "load the tensor with pl.load first"
+            )
+        if left.shape != right.shape:
+            raise IrTypeError(
+                f"shapes differ: {show_shape(left.shape)} and {show_shape(right.shape)}"
+            )
+        _same_dtype(left, right)
+        _needs_float(left) if floats_only else _not_bool(left)
+        if not _static_agree(_valid(left), _valid(right)):
+            raise IrTypeError(
+                f"valid regions differ: {show_shape(_valid(left))} and "
+                f"{show_shape(_valid(right))}; load both with the same valid_shape"
+            )
+        return _like(left, left.shape, _valid(left))
+
+    return infer
+
+
+def with_scalar(*, floats_only: bool = False) -> Infer:
+    """Elementwise over a tile or tensor and one scalar of its element type."""
+
+    def infer(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+        left, scalar = _shaped(operands, 0), type_of(operands[1])
+        if not isinstance(scalar, ScalarType):
+            raise IrTypeError(f"argument 2 is a {show_type(scalar)}, not a scalar")
+        _same_dtype(left, scalar)
+        _needs_float(left) if floats_only else _not_bool(left)
+        return _like(left, left.shape, _valid(left))
+
+    return infer
+
+
+def unary(*, floats_only: bool = False) -> Infer:
+    """Elementwise over one operand."""
+
+    def infer(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+        operand = _shaped(operands, 0)
+        _needs_float(operand) if floats_only else _not_bool(operand)
+        return _like(operand, operand.shape, _valid(operand))
+
+    return infer
+
+
+def row_reduce(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """``[M, N]`` to ``[M, 1]``; tiles may bring a scratch tile."""
+    operand = _shaped(operands, 0)
+    rows, _cols = _rank2(operand, 0)
+    _not_bool(operand)
+    if len(operands) == 2:
+        if isinstance(operand, TensorType):
+            raise IrTypeError("takes no tmp argument when it works on a tensor; leave it out")
+        scratch = _tile(operands, 1)
+        if scratch.shape != operand.shape or scratch.dtype != operand.dtype:
+            raise IrTypeError(
+                f"tmp must be a tile like the first argument, {show_type(operand)}, "
+                f"but is a {show_type(scratch)}"
+            )
+    return _like(operand, (rows, 1), (_valid(operand)[0], 1))
+
+
+def row_expand(*, floats_only: bool = False) -> Infer:
+    """``[M, N]`` with ``[M, 1]``, one value a row."""
+
+    def infer(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+        full, vector = _shaped(operands, 0), _shaped(operands, 1)
+        rows, cols = _rank2(full, 0)
+        _rank2(vector, 1)
+        if vector.shape != (rows, 1):
+            raise IrTypeError(
+                f"argument 2 must be {show_shape((rows, 1))} beside {show_shape((rows, cols))}, "
+                f"but is {show_shape(vector.shape)}"
+            )
+        _check_expand(full, vector, floats_only, axis=0)
+        return _like(full, full.shape, _valid(full))
+
+    return infer
+
+
+def col_expand(*, floats_only: bool = False, needs_target_values: bool = True) -> Infer:
+    """``[M, N]`` with ``[1, N]``, one value a column.
+
+    Without ``needs_target_values`` the first operand gives its shape only.
+    """
+
+    def infer(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+        full, vector = _shaped(operands, 0), _shaped(operands, 1)
+        rows, cols = _rank2(full, 0)
+        _rank2(vector, 1)
+        if vector.shape != (1, cols):
+            raise IrTypeError(
+                f"argument 2 must be {show_shape((1, cols))} beside {show_shape((rows, cols))}, "
+                f"but is {show_shape(vector.shape)}"
+            )
+        _check_expand(full, vector, floats_only, axis=1)
+        return _like(full, full.shape, _valid(full))
+
+    return infer
+
+
+def _check_expand(full: Shaped, vector: Shaped, floats_only: bool, axis: int) -> None:
+    if type(full) is not type(vector):
+        raise IrTypeError(
+            f"mixes a tile and a tensor: {show_type(full)} and {show_type(vector)}; "
+            "load the tensor with pl.load first"
+        )
+    _same_dtype(full, vector)
+    _needs_float(full) if floats_only else _not_bool(full)
+    if not _static_agree((_valid(full)[axis],), (_valid(vector)[axis],)):
+        raise IrTypeError(
+            f"valid regions differ: {show_shape(_valid(full))} and {show_shape(_valid(vector))}"
+        )
+
+
+_MATMUL_DTYPES = (FP32, FP16, BF16, INT8)
+
+
+def _product(operands: Sequence[Operand], first: int) -> tuple[Shaped, Shaped, DataType]:
+    """The two factors and the accumulator's element type."""
+    left, right = type_of(operands[first]), type_of(operands[first + 1])
+    if isinstance(left, ScalarType) or isinstance(right, ScalarType):
+        raise IrTypeError(f"cannot multiply a {show_type(left)} by a {show_type(right)}")
+    for index, side, own in (
+        (first, left, MemorySpace.Left),
+        (first + 1, right, MemorySpace.Right),
+    ):
+        if isinstance(side, TileType) and side.space not in (MemorySpace.Mat, own):
+            raise IrTypeError(
+                f"argument {index + 1} is a {show_type(side)}; it must be in Mat or {own.name}: "
+                "load it with target_memory=pl.Mem.Mat"
+            )
+    if type(left) is not type(right):
+        raise IrTypeError(f"mixes a tile and a tensor: {show_type(left)} and {show_type(right)}")
+    (rows, inner), (inner2, cols) = _rank2(left, first), _rank2(right, first + 1)
+    if inner != inner2:
+        raise IrTypeError(
+            f"inner dimensions differ: {show_shape((rows, inner))} x {show_shape((inner2, cols))} "
+            f"({show_shape((inner,))[1:-1]} columns on the left, "
+            f"{show_shape((inner2,))[1:-1]} rows on the right)"
+        )
+    _same_dtype(left, right)
+    if left.dtype not in _MATMUL_DTYPES:
+        names = ", ".join(str(d) for d in _MATMUL_DTYPES)
+        raise IrTypeError(f"cannot multiply {left.dtype} matrices; use one of {names}")
+    if not _static_agree((_valid(left)[1],), (_valid(right)[0],)):
+        raise IrTypeError(
+            f"valid inner dimensions differ: {show_shape(_valid(left))} x "
+            f"{show_shape(_valid(right))}"
+        )
+    return left, right, FP32 if left.dtype.is_float else INT32
+
+
+def matmul(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """``[M, K] x [K, N]``, accumulated in fp32 or int32."""
+    left, right, dtype = _product(operands, 0)
+    if isinstance(left, TensorType):
+        return TensorType((left.shape[0], right.shape[1]), dtype)
+    assert isinstance(right, TileType)
+    valid = (left.valid[0], right.valid[1])
+    return TileType((left.shape[0], right.shape[1]), dtype, MemorySpace.Acc, valid)
+
+
+def matmul_acc(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """``acc + l @ r``."""
+    acc = type_of(operands[0])
+    left, right, dtype = _product(operands, 1)
+    wanted: Type = matmul(operands[1:], attrs)
+    if not isinstance(acc, TileType | TensorType) or type(acc) is not type(left):
+        raise IrTypeError(f"argument 1 must be a {show_type(wanted)}, but is a {show_type(acc)}")
+    if acc.shape != (left.shape[0], right.shape[1]) or acc.dtype != dtype:
+        raise IrTypeError(f"argument 1 must be a {show_type(wanted)}, but is a {show_type(acc)}")
+    if isinstance(acc, TileType) and acc.space is not MemorySpace.Acc:
+        raise IrTypeError(
+            f"argument 1 must be in Acc, but is a {show_type(acc)}: start from pl.matmul or from "
+            "pl.create_tile(..., target_memory=pl.Mem.Acc)"
+        )
+    return acc
+
+
+def cast(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """The same elements in ``attrs['dtype']``."""
+    operand, dtype, mode = _shaped(operands, 0), attrs["dtype"], attrs["mode"]
+    assert isinstance(dtype, DataType)
+    if mode not in CAST_MODES:
+        raise IrTypeError(f"unknown mode {mode!r}; use one of {', '.join(CAST_MODES)}")
+    if BOOL in (dtype, operand.dtype) or dtype == INDEX:
+        raise IrTypeError(f"cannot convert {operand.dtype} to {dtype}")
+    return _like(operand, operand.shape, _valid(operand), dtype)
+
+
+def concat(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """The columns of two operands side by side."""
+    left, right = _shaped(operands, 0), _shaped(operands, 1)
+    if type(left) is not type(right):
+        raise IrTypeError(f"mixes a tile and a tensor: {show_type(left)} and {show_type(right)}")
+    (rows, cols), (rows2, cols2) = _rank2(left, 0), _rank2(right, 1)
+    if rows != rows2:
+        raise IrTypeError(
+            f"row counts differ: {show_shape(left.shape)} and {show_shape(right.shape)}"
+        )
+    _same_dtype(left, right)
+    if not isinstance(cols, int) or not isinstance(cols2, int):
+        raise IrTypeError("needs column counts that are known when the kernel is compiled")
+    if isinstance(left, TileType) and left.valid[1] != cols:
+        raise IrTypeError(
+            f"the first operand must be valid to its last column, but is a {show_type(left)}"
+        )
+    if not _static_agree((_valid(left)[0],), (_valid(right)[0],)):
+        raise IrTypeError(
+            f"valid regions differ: {show_shape(_valid(left))} and {show_shape(_valid(right))}"
+        )
+    valid_cols = _valid(right)[1]
+    valid = (_valid(left)[0], None if valid_cols is None else cols + valid_cols)
+    return _like(left, (rows, cols + cols2), valid)
