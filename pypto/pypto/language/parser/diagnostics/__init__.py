@@ -1,0 +1,1 @@
+"""Errors in the source of kernels."""

@@ -1,0 +1,95 @@
+"""What the parser is given: a function's syntax tree and a snapshot of the names it uses."""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pypto.ir.nodes import Direction, FunctionKind, ScalarType, Span, TensorType
+
+# The kinds of values that may stand for a name at compile time; lists and tuples of them too.
+Static = object
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionSource:
+    """A function to be parsed.
+
+    ``tree`` comes from parsing ``lines`` joined (the dedented slice of the user's file, decorators
+    included); ``tree.lineno`` is the ``def`` line within it. ``file`` and ``first_line`` say where
+    that ``def`` line is in the user's file, and ``indent`` how many columns dedenting removed.
+    They serve messages only: nothing derived from them reaches a program.
+
+    ``namespace`` maps every free name of body, annotations (string ones too) and defaults to its
+    value: closure, then globals, then builtins; a name that has no value is absent. A function
+    decorated with ``pl.jit`` or one of its kinds is represented by its own ``FunctionSource``.
+    """
+
+    name: str
+    unit: str
+    kind: FunctionKind
+    tree: ast.FunctionDef
+    file: str
+    first_line: int
+    namespace: Mapping[str, Static]
+    lines: tuple[str, ...] = ()
+    indent: int = 0
+    auto_scope: bool = True
+
+    def span(self, node: ast.AST) -> Span:
+        """The position of a node of ``tree``, independent of where the function stands."""
+        line, column = self._position(node)
+        return Span(self.unit, line - self.tree.lineno + 1, column)
+
+    def user_position(self, node: ast.AST) -> tuple[int, int]:
+        """Line (from 1) and column (from 1) of a node in the user's file."""
+        line, column = self._position(node)
+        return line - self.tree.lineno + self.first_line, column + self.indent + 1
+
+    def source_line(self, node: ast.AST) -> str:
+        """The line of ``lines`` that a node begins on, or an empty string."""
+        line, _ = self._position(node)
+        return self.lines[line - 1] if 0 < line <= len(self.lines) else ""
+
+    def _position(self, node: ast.AST) -> tuple[int, int]:
+        line = getattr(node, "lineno", self.tree.lineno)
+        column = getattr(node, "col_offset", self.tree.col_offset)
+        assert isinstance(line, int)
+        assert isinstance(column, int)
+        return line, column
+
+
+class ParamCategory(enum.Enum):
+    """What a parameter's annotation says it is."""
+
+    TENSOR = "tensor"
+    SCALAR = "scalar"
+    CONSTEXPR = "constexpr"
+    UNANNOTATED = "unannotated"
+
+
+@dataclass(frozen=True, slots=True)
+class ParamAnnotation:
+    """One parameter of a signature.
+
+    ``type`` is complete for a tensor annotated with shape and element type and for every scalar;
+    it is ``None`` for a bare ``pl.Tensor``, a ``pl.constexpr`` and an unannotated parameter.
+    ``default`` means something only when ``has_default`` is true.
+    """
+
+    name: str
+    direction: Direction
+    category: ParamCategory
+    type: TensorType | ScalarType | None
+    has_default: bool = False
+    default: Static = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConstValue:
+    """The value of a ``pl.constexpr`` parameter: int, float, bool, str, dtype, enum member, or a
+    list or tuple of those."""
+
+    value: Static
