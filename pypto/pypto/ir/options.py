@@ -31,5 +31,5 @@ class DiagnosticPhase(enum.Enum):
     """When diagnostics of a compilation are collected."""
 
     PRE_PIPELINE = "pre_pipeline"
-    POST_PASS = "post_pass"
+    POST_PASS = "post_pass"  # noqa: S105 - no password
     POST_PIPELINE = "post_pipeline"

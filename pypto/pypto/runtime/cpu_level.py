@@ -1,0 +1,57 @@
+"""Which of the SDK's CPU levels this machine's processor supports.
+
+A level is named, never "native", so that a binary says what it needs and runs on every machine
+that has it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+BASE_LEVELS: Mapping[str, str] = MappingProxyType(
+    {"x86_64": "x86-64", "aarch64": "armv8-a", "arm64": "armv8-a"}
+)
+
+_V3 = frozenset({"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"})
+_V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+# Best first; the flags as /proc/cpuinfo spells them, which it lists only if the kernel enabled
+# them.
+_X86_LEVELS: tuple[tuple[str, frozenset[str]], ...] = (("x86-64-v4", _V4), ("x86-64-v3", _V3))
+
+_FIRST_PROCESSOR_BYTES = 8192
+
+
+def best_level(machine: str, flags: Iterable[str]) -> str:
+    """The highest level of a processor; ValueError for a machine that has none."""
+    base = BASE_LEVELS.get(machine)
+    if base is None:
+        raise ValueError(
+            f"no CPU level for machine {machine!r}: expected {', '.join(sorted(BASE_LEVELS))}"
+        )
+    present = frozenset(flags)
+    if base == "x86-64":
+        for level, needed in _X86_LEVELS:
+            if needed <= present:
+                return level
+    return base
+
+
+def host_level() -> str:
+    """The highest level of the processor that runs this process."""
+    return best_level(os.uname().machine, _cpu_flags())
+
+
+def _cpu_flags() -> frozenset[str]:
+    # One processor's entry is enough: Linux enables features for all of them alike.
+    try:
+        with Path("/proc/cpuinfo").open("rb", buffering=0) as file:
+            head = file.read(_FIRST_PROCESSOR_BYTES)
+    except OSError:
+        return frozenset()
+    for line in head.split(b"\n"):
+        if line.startswith((b"flags", b"Features")):
+            return frozenset(line.partition(b":")[2].decode("ascii", "replace").split())
+    return frozenset()

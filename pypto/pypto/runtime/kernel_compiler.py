@@ -1,0 +1,263 @@
+"""The owner of every compiler and linker invocation.
+
+All that is particular to a target (tool, flags, headers, helper sources) comes from the SDK. What
+is added here is what makes an invocation safe and its result reproducible: a private temporary
+directory that holds every byte the tools write, the CPU level, maps that keep directories out of
+the output, the time limit and the check of what came out.
+
+Commands run in the SDK's root and spell its paths as the SDK does, so that they read the same
+wherever it is installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pypto.backend import RuntimeKind, target_of
+from pypto.runtime.errors import BinaryError, ToolchainUnavailable
+from pypto.runtime.sdk import CORE_TYPES, Sdk, SdkError
+from pypto_toolchains.process import compiler_timeout, run_tool
+
+_OUTPUT_NAME = "output.so"
+_ELF_HEADER = struct.Struct("<4sBB10xHH")
+_ELF_CLASS_64 = 2
+_ELF_LITTLE_ENDIAN = 1
+_ELF_SHARED = 3
+
+
+class KernelCompiler:
+    """Compiles kernels and orchestration functions of one target into shared libraries.
+
+    ``cpu_level`` names the level of the host's instruction set that binaries may use, one of the
+    SDK's. ``environ`` is the environment that tools get and are searched in; the time limit
+    (PYPTO_COMPILER_TIMEOUT) is read from it here. ``build_dir`` moves the parent of the temporary
+    directories and keeps nothing. ``isa_root`` replaces the SDK's instruction set headers.
+
+    Raises ValueError for an unknown platform, runtime or level and SdkError where the SDK has no
+    such target. Instances hold no open resource and may be used by several threads.
+    """
+
+    def __init__(
+        self,
+        platform: str,
+        *,
+        sdk: Sdk,
+        runtime_name: str,
+        cpu_level: str,
+        environ: Mapping[str, str],
+        build_dir: Path | None = None,
+        isa_root: Path | None = None,
+    ) -> None:
+        self.target = target_of(platform)
+        self.sdk = sdk
+        self.runtime = RuntimeKind(runtime_name)
+        if cpu_level not in sdk.cpu_levels:
+            raise ValueError(
+                f"unknown CPU level {cpu_level!r}: the SDK has {', '.join(sdk.cpu_levels)}"
+            )
+        self.cpu_level = cpu_level
+        self.isa_root = None if isa_root is None else isa_root.absolute()
+        self.timeout = compiler_timeout(environ)
+        self._environ = dict(environ)
+        self._build_dir = build_dir
+        self._target = sdk.target(platform)
+
+    @property
+    def platform(self) -> str:
+        """The platform token of the target."""
+        return self.target.token
+
+    @property
+    def project_root(self) -> Path:
+        """The working directory of every invocation; probes must run there too."""
+        return self.sdk.root
+
+    def compile_incore(
+        self, source: Path, core_type: str, *, extra_include_dirs: Sequence[Path] = ()
+    ) -> bytes:
+        """Compile and link the kernel in ``source`` for a core of type ``"aiv"`` or ``"aic"``.
+
+        Raises ToolchainUnavailable, SdkError, a ToolError of the compiler, or BinaryError.
+        """
+        if core_type not in CORE_TYPES:
+            raise ValueError(f"core_type must be one of {', '.join(CORE_TYPES)}, got {core_type!r}")
+        recipe = self._target.incore
+        if recipe is None:
+            needed = self._target.needs or "a device toolkit"
+            raise ToolchainUnavailable(
+                f"kernels for platform {self.platform!r} need {needed}, which this installation "
+                f"does not have; use platform '{self._target.arch}sim' to run on the simulator"
+            )
+        header_root = self.sdk.root if self.isa_root is None else self.isa_root
+        self._require(header_root / recipe.forced_header)
+        forced_header = (
+            recipe.forced_header
+            if self.isa_root is None
+            else str(self.isa_root / recipe.forced_header)
+        )
+        includes = [*recipe.include_dirs]
+        if self.isa_root is not None:
+            includes = [*(str(self.isa_root / item) for item in recipe.include_dirs), *includes]
+        return self._compile(
+            recipe.tool,
+            [
+                *recipe.flags,
+                *recipe.core_flags[core_type],
+                recipe.admission,
+                "-include",
+                forced_header,
+                *(f"-I{item}" for item in includes),
+                *(f"-I{item}" for item in extra_include_dirs),
+            ],
+            source,
+            [],
+            stage=f"compiling kernel {source.name} ({core_type}, {self.platform})",
+        )
+
+    def compile_orchestration(self, source: Path) -> bytes:
+        """Compile and link the orchestration function in ``source`` with the SDK's helpers.
+
+        A helper source that is missing is an SdkError before any compiler starts. Raises as
+        `compile_incore` does besides.
+        """
+        recipe = self._target.orchestration.get(self.runtime)
+        if recipe is None:
+            raise SdkError(
+                f"the SDK has no {self.runtime.value} orchestration for {self.platform!r}"
+            )
+        for helper in recipe.helper_sources:
+            self._require(self.sdk.root / helper)
+        return self._compile(
+            recipe.tool,
+            [*recipe.flags, *(f"-I{item}" for item in recipe.include_dirs)],
+            source,
+            list(recipe.helper_sources),
+            stage=f"compiling orchestration {source.name} ({self.runtime.value}, {self.platform})",
+        )
+
+    def tool_path(self, tool: str) -> Path:
+        """The executable that the SDK's tool name stands for in this environment.
+
+        A bare name is searched in PATH, whose relative entries count from `project_root` because
+        that is where tools run. ToolchainUnavailable if there is none.
+        """
+        spelling = self.sdk.tools[tool]
+        if "/" in spelling:
+            candidates = [self.project_root / spelling]
+        else:
+            entries = self._environ.get("PATH", os.defpath).split(os.pathsep)
+            candidates = [self.project_root / entry / spelling for entry in entries]
+        for candidate in candidates:
+            if candidate.is_file() and os.access(candidate, os.X_OK):
+                return candidate
+        raise ToolchainUnavailable(
+            f"{self.platform}: the C++ compiler {spelling!r} was not found"
+            + ("" if "/" in spelling else " on PATH")
+            + f"; install it (on Debian: apt install {Path(spelling).name})"
+        )
+
+    def tools(self) -> Mapping[str, Path]:
+        """The executables that a build for this target starts, by SDK tool name."""
+        recipes = [self._target.incore, self._target.orchestration.get(self.runtime)]
+        names = sorted({recipe.tool for recipe in recipes if recipe is not None})
+        return {name: self.tool_path(name) for name in names}
+
+    def reuse_context(self) -> Mapping[str, str] | None:
+        """What else than its source decides a binary's bytes; ``None`` if that is not known.
+
+        Two equal contexts allow one to use the other's binaries.
+        """
+        if self.isa_root is not None:
+            return None
+        context = {
+            "platform": self.platform,
+            "runtime": self.runtime.value,
+            "cpu_level": self.cpu_level,
+            "sdk_revision": self.sdk.revision,
+        }
+        for name, path in self.tools().items():
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            context[f"tool.{name}"] = f"{path.resolve()} sha256:{digest}"
+        return context
+
+    def _require(self, path: Path) -> None:
+        if not path.is_file():
+            raise SdkError(f"{path}: the SDK lacks this file; reinstall pypto")
+
+    def _compile(
+        self,
+        tool: str,
+        options: Sequence[str],
+        source: Path,
+        helpers: Sequence[str],
+        *,
+        stage: str,
+    ) -> bytes:
+        source = source.absolute()
+        if not source.is_file():
+            raise FileNotFoundError(f"{stage}: {source} does not exist")
+        executable = self.tool_path(tool)
+        # Levels are the host's; the cross compiler's target has one of its own.
+        level = self.sdk.cpu_levels[self.cpu_level] if self._target.host else ()
+        with self._temporary_directory() as scratch:
+            output = scratch / _OUTPUT_NAME
+            run_tool(
+                [
+                    str(executable),
+                    *options,
+                    *level,
+                    *self._reproducible(source, scratch),
+                    str(source),
+                    *helpers,
+                    "-o",
+                    str(output),
+                ],
+                cwd=self.project_root,
+                # The tools' own temporary files must vanish with the directory, however they end.
+                environ={**self._environ, "TMPDIR": str(scratch), "LC_ALL": "C"},
+                timeout=self.timeout,
+                stage=stage,
+            )
+            try:
+                binary = output.read_bytes()
+            except OSError as error:
+                raise BinaryError(f"{stage}: the compiler succeeded but wrote no output") from error
+        self._check_binary(binary, stage)
+        return binary
+
+    def _reproducible(self, source: Path, scratch: Path) -> Iterator[str]:
+        yield f"-ffile-prefix-map={scratch}=build"
+        yield f"-ffile-prefix-map={self.sdk.root}=sdk"
+        if self.isa_root is not None:
+            yield f"-ffile-prefix-map={self.isa_root}=isa"
+        yield f"-ffile-prefix-map={source.parent}=source"
+        # Otherwise names of internal functions hold a random number.
+        yield f"-frandom-seed={source.name}"
+
+    @contextmanager
+    def _temporary_directory(self) -> Iterator[Path]:
+        parent = self._build_dir
+        if parent is None:
+            declared = Path(self._environ.get("TMPDIR", ""))
+            parent = declared if declared.is_absolute() else Path("/tmp")  # noqa: S108
+        else:
+            parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="pypto-build-", dir=parent) as name:
+            yield Path(name).absolute()
+
+    def _check_binary(self, binary: bytes, stage: str) -> None:
+        if not binary:
+            raise BinaryError(f"{stage}: the compiler succeeded but its output is empty")
+        if len(binary) < _ELF_HEADER.size:
+            raise BinaryError(f"{stage}: the compiler's output is too short to be an ELF file")
+        magic, elf_class, byte_order, elf_type, _ = _ELF_HEADER.unpack_from(binary)
+        if (magic, elf_class, byte_order) != (b"\x7fELF", _ELF_CLASS_64, _ELF_LITTLE_ENDIAN):
+            raise BinaryError(f"{stage}: the compiler's output is no 64-bit ELF file")
+        if elf_type != _ELF_SHARED:
+            raise BinaryError(f"{stage}: the compiler's output is no shared library")

@@ -1,0 +1,262 @@
+"""The SDK: the assembler, the headers and what the compiler needs to know about each target.
+
+``sdk.json`` is the SDK's description of itself. Its grammar, schema 1::
+
+    schema      1
+    revision    64 hex digits: the digest of every other file of the SDK
+    tools       tool name -> executable name or path
+    targets     platform token -> target
+    cpu_levels  level name -> flags
+    limits      architecture -> region name -> bytes
+
+    target         arch, host (runs in this process), incore (or null), orchestration,
+                   optionally needs: what a target that is not built here lacks
+    incore         tool, flags, core_flags, forced_header, admission, include_dirs
+    orchestration  runtime name -> tool, flags, include_dirs, helper_sources
+
+Paths are relative to the SDK root and keep their spelling on command lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from pypto.backend import PLATFORMS, RuntimeKind
+from pypto.runtime.json_fields import (
+    FieldError,
+    as_flag,
+    as_int,
+    as_list,
+    as_object,
+    as_relative_path,
+    as_text,
+    as_texts,
+    check_keys,
+    parse_object,
+)
+
+SCHEMA = 1
+METADATA_NAME = "sdk.json"
+CORE_TYPES = ("aic", "aiv")
+
+_REVISION_DIGITS = 64
+_MAX_METADATA_BYTES = 1 << 20
+
+
+class SdkError(RuntimeError):
+    """The SDK is missing or its metadata cannot be used; says which file and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class IncoreRecipe:
+    """How a kernel of one target is compiled.
+
+    ``core_flags`` has one entry a core type. ``forced_header`` is included before the source and
+    refuses to compile unless ``admission``, a macro definition, is on the command line.
+    """
+
+    tool: str
+    flags: tuple[str, ...]
+    core_flags: Mapping[str, tuple[str, ...]]
+    forced_header: str
+    admission: str
+    include_dirs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OrchestrationRecipe:
+    """How an orchestration library is compiled, together with the SDK's ``helper_sources``."""
+
+    tool: str
+    flags: tuple[str, ...]
+    include_dirs: tuple[str, ...]
+    helper_sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SdkTarget:
+    """One platform. ``incore`` is ``None`` where kernels need what this SDK does not have."""
+
+    platform: str
+    arch: str
+    host: bool
+    incore: IncoreRecipe | None
+    orchestration: Mapping[RuntimeKind, OrchestrationRecipe]
+    needs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sdk:
+    """A parsed SDK. ``root`` is absolute; ``revision`` identifies its contents."""
+
+    root: Path
+    revision: str
+    tools: Mapping[str, str]
+    targets: Mapping[str, SdkTarget]
+    cpu_levels: Mapping[str, tuple[str, ...]]
+    limits: Mapping[str, Mapping[str, int]]
+
+    @classmethod
+    def load(cls, root: Path) -> Sdk:
+        """The SDK in the directory ``root``; SdkError if it is absent or malformed."""
+        path = root / METADATA_NAME
+        try:
+            with path.open("rb") as file:
+                data = file.read(_MAX_METADATA_BYTES + 1)
+        except OSError as error:
+            raise SdkError(
+                f"{path}: cannot be read ({error.strerror}); the native core is not installed. "
+                "Build it with bazelw, or reinstall pypto"
+            ) from error
+        try:
+            if len(data) > _MAX_METADATA_BYTES:
+                raise FieldError(f"is larger than {_MAX_METADATA_BYTES} bytes")
+            return _sdk(root.absolute(), parse_object(data))
+        except FieldError as error:
+            raise SdkError(f"{path}: {error}; reinstall pypto") from error
+
+    def target(self, platform: str) -> SdkTarget:
+        """The target of a platform token; SdkError if this SDK has none."""
+        target = self.targets.get(platform)
+        if target is None:
+            raise SdkError(
+                f"{self.root / METADATA_NAME}: the SDK has no target {platform!r}, only "
+                f"{', '.join(sorted(self.targets))}"
+            )
+        return target
+
+    @property
+    def isa_pin(self) -> Path:
+        """The file that names the revision of the instruction set headers."""
+        return self.root / "pto_isa.pin"
+
+    @property
+    def ptoas(self) -> Path:
+        """The bundled assembler."""
+        return self.root / "bin" / "ptoas"
+
+
+def default_sdk_root() -> Path:
+    """Where the SDK of the imported package lives; the directory may be absent."""
+    return Path(__file__).absolute().parent.parent / "_sdk"
+
+
+_Value = TypeVar("_Value")
+
+
+def _table(value: object, where: str, item: Callable[[str, Any], _Value]) -> Mapping[str, _Value]:
+    entries = as_object(value, where)
+    return MappingProxyType({key: item(f"{where}.{key}", entries[key]) for key in entries})
+
+
+def _sdk(root: Path, document: dict[str, Any]) -> Sdk:
+    schema = document.get("schema")
+    if schema != SCHEMA or isinstance(schema, bool):
+        raise FieldError(f"schema is {schema!r}, but this version reads schema {SCHEMA}")
+    check_keys(
+        document,
+        "the document",
+        {"schema", "revision", "tools", "targets", "cpu_levels", "limits"},
+    )
+    revision = as_text(document["revision"], "revision")
+    if len(revision) != _REVISION_DIGITS or set(revision) - set("0123456789abcdef"):
+        raise FieldError(f"revision must be {_REVISION_DIGITS} lower-case hex digits")
+    tools = _table(document["tools"], "tools", lambda where, value: as_text(value, where))
+    targets = as_object(document["targets"], "targets")
+    return Sdk(
+        root=root,
+        revision=revision,
+        tools=tools,
+        targets=MappingProxyType(
+            {name: _target(name, value, tools) for name, value in targets.items()}
+        ),
+        cpu_levels=_table(
+            document["cpu_levels"], "cpu_levels", lambda where, value: as_texts(value, where)
+        ),
+        limits=_table(
+            document["limits"],
+            "limits",
+            lambda where, value: _table(value, where, lambda at, size: as_int(size, at)),
+        ),
+    )
+
+
+def _target(name: str, value: object, tools: Mapping[str, str]) -> SdkTarget:
+    where = f"targets.{name}"
+    if name not in PLATFORMS:
+        raise FieldError(f"{where} is no platform")
+    fields = as_object(value, where)
+    check_keys(fields, where, {"arch", "host", "incore", "orchestration"}, {"needs"})
+    arch = as_text(fields["arch"], f"{where}.arch")
+    if arch != PLATFORMS[name].backend_type.arch:
+        raise FieldError(f"{where}.arch is {arch!r}, which is another architecture")
+    recipes = as_object(fields["orchestration"], f"{where}.orchestration")
+    orchestration = {}
+    for runtime, recipe in recipes.items():
+        try:
+            kind = RuntimeKind(runtime)
+        except ValueError as error:
+            raise FieldError(f"{where}.orchestration has unknown runtime {runtime!r}") from error
+        orchestration[kind] = _orchestration(f"{where}.orchestration.{runtime}", recipe, tools)
+    incore = fields["incore"]
+    return SdkTarget(
+        platform=name,
+        arch=arch,
+        host=as_flag(fields["host"], f"{where}.host"),
+        incore=None if incore is None else _incore(f"{where}.incore", incore, tools),
+        orchestration=MappingProxyType(orchestration),
+        needs=as_text(fields["needs"], f"{where}.needs") if "needs" in fields else "",
+    )
+
+
+def _tool(value: object, where: str, tools: Mapping[str, str]) -> str:
+    name = as_text(value, where)
+    if name not in tools:
+        raise FieldError(f"{where} is {name!r}, which tools does not list")
+    return name
+
+
+def _incore(where: str, value: object, tools: Mapping[str, str]) -> IncoreRecipe:
+    fields = as_object(value, where)
+    check_keys(
+        fields,
+        where,
+        {"tool", "flags", "core_flags", "forced_header", "admission", "include_dirs"},
+    )
+    core_flags = as_object(fields["core_flags"], f"{where}.core_flags")
+    check_keys(core_flags, f"{where}.core_flags", set(CORE_TYPES))
+    admission = as_text(fields["admission"], f"{where}.admission")
+    if not admission.startswith("-D"):
+        raise FieldError(f"{where}.admission must define a macro, not {admission!r}")
+    return IncoreRecipe(
+        tool=_tool(fields["tool"], f"{where}.tool", tools),
+        flags=as_texts(fields["flags"], f"{where}.flags"),
+        core_flags=MappingProxyType(
+            {core: as_texts(core_flags[core], f"{where}.core_flags.{core}") for core in CORE_TYPES}
+        ),
+        forced_header=as_relative_path(fields["forced_header"], f"{where}.forced_header"),
+        admission=admission,
+        include_dirs=_paths(fields["include_dirs"], f"{where}.include_dirs"),
+    )
+
+
+def _orchestration(where: str, value: object, tools: Mapping[str, str]) -> OrchestrationRecipe:
+    fields = as_object(value, where)
+    check_keys(fields, where, {"tool", "flags", "include_dirs", "helper_sources"})
+    return OrchestrationRecipe(
+        tool=_tool(fields["tool"], f"{where}.tool", tools),
+        flags=as_texts(fields["flags"], f"{where}.flags"),
+        include_dirs=_paths(fields["include_dirs"], f"{where}.include_dirs"),
+        helper_sources=_paths(fields["helper_sources"], f"{where}.helper_sources"),
+    )
+
+
+def _paths(value: object, where: str) -> tuple[str, ...]:
+    return tuple(
+        as_relative_path(item, f"{where}[{index}]")
+        for index, item in enumerate(as_list(value, where))
+    )
