@@ -54,7 +54,9 @@ def test_missing_tool_is_its_own_error(tmp_path: Path) -> None:
 
 def test_time_limit_kills_the_helpers_too(tmp_path: Path) -> None:
     mark = tmp_path / "helper"
-    helper_code = f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    helper_code = (
+        f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    )
     code = (
         "import subprocess, sys, time\n"
         f"subprocess.Popen([sys.executable, '-I', '-S', '-c', {helper_code!r}])\n"

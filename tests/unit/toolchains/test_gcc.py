@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pypto_toolchains.gcc as gcc
+import pytest
+from pypto_toolchains.evidence import Evidence, Unavailable
+from pypto_toolchains.gcc import Capture, capture_gcc, select_driver
+from pypto_toolchains.records import ProbeRecords
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+
+@pytest.fixture
+def environ() -> dict[str, str]:
+    return {"PATH": os.environ.get("PATH", "/usr/bin:/bin")}
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> ProbeRecords:
+    return ProbeRecords(str(tmp_path / "tools"))
+
+
+def capture(environ: dict[str, str], root: Path, records: ProbeRecords) -> Capture:
+    return capture_gcc("g++", environ, str(root), records)
+
+
+def evidence(captured: Capture) -> Evidence:
+    assert isinstance(captured.outcome, Evidence), captured.outcome
+    return captured.outcome
+
+
+def test_names_the_driver_and_every_helper(
+    environ: dict[str, str], tmp_path: Path, records: ProbeRecords
+) -> None:
+    facts = dict(evidence(capture(environ, tmp_path, records)).facts)
+    for name in ("driver", "cc1plus", "as", "collect2", "ld"):
+        assert Path(facts[f"{name}.path"]).is_absolute()
+        assert facts[f"{name}.native"].startswith(("build-id:", "sha256:"))
+    assert facts["driver.version"]
+
+
+def test_a_kept_record_answers_without_starting_anything(
+    environ: dict[str, str],
+    tmp_path: Path,
+    records: ProbeRecords,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = capture(environ, tmp_path, records)
+    assert first.record is not None
+    assert records.save(*first.record)
+
+    def refuse(*_: object, **__: object) -> None:
+        pytest.fail("a subprocess was started")
+
+    monkeypatch.setattr(gcc, "run_tool", refuse)
+    second = capture(environ, tmp_path, records)
+    assert second.record is None
+    assert evidence(second).digest == evidence(first).digest
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda fields: b"{",
+        lambda fields: json.dumps({**fields, "schema": 2}).encode(),
+        lambda fields: json.dumps({**fields, "schema": True}).encode(),
+        lambda fields: json.dumps({**fields, "more": 1}).encode(),
+        lambda fields: json.dumps({**fields, "programs": []}).encode(),
+        lambda fields: json.dumps({**fields, "programs": [1]}).encode(),
+        lambda fields: json.dumps({**fields, "driver": "/other/g++"}).encode(),
+        lambda fields: b" " * (1 << 20),
+    ],
+)
+def test_a_damaged_record_probes_again(
+    damage: object, environ: dict[str, str], tmp_path: Path, records: ProbeRecords
+) -> None:
+    first = capture(environ, tmp_path, records)
+    assert first.record is not None
+    digest, content = first.record
+    assert callable(damage)
+    records.save(digest, damage(json.loads(content)))
+    again = capture(environ, tmp_path, records)
+    assert again.record == first.record
+    assert evidence(again).digest == evidence(first).digest
+
+
+def test_a_helper_that_appears_earlier_on_the_path_is_noticed(
+    environ: dict[str, str], tmp_path: Path, records: ProbeRecords
+) -> None:
+    early = tmp_path / "early"
+    early.mkdir()
+    environ["PATH"] = f"{early}:{environ['PATH']}"
+    first = capture(environ, tmp_path, records)
+    assert first.record is not None
+    records.save(*first.record)
+    found = shutil.which("ld")
+    assert found is not None
+    shutil.copy(found, early / "as")
+    second = capture(environ, tmp_path, records)
+    assert dict(evidence(second).facts)["as.path"] == str(early / "as")
+    assert evidence(second).digest != evidence(first).digest
+
+
+def test_an_unused_directory_on_the_path_changes_nothing(
+    environ: dict[str, str], tmp_path: Path, records: ProbeRecords
+) -> None:
+    before = evidence(capture(environ, tmp_path, records)).digest
+    environ["PATH"] += f":{tmp_path / 'unused'}"
+    assert evidence(capture(environ, tmp_path, records)).digest == before
+
+
+def test_a_relative_entry_is_taken_from_the_project_root(
+    environ: dict[str, str],
+    tmp_path: Path,
+    records: ProbeRecords,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tools = tmp_path / "project" / "bin"
+    tools.mkdir(parents=True)
+    found = shutil.which("as")
+    assert found is not None
+    shutil.copy(found, tools / "as")
+    environ["PATH"] = "bin:" + environ["PATH"]
+    monkeypatch.chdir(tmp_path)
+    facts = dict(evidence(capture(environ, tmp_path / "project", records)).facts)
+    assert facts["as.path"] == str(tools / "as")
+
+
+def test_a_script_under_the_compilers_name_is_no_driver(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    script = tmp_path / "g++"
+    script.write_text('#!/bin/sh\nexec /usr/bin/g++ "$@"\n')
+    script.chmod(0o755)
+    environ["PATH"] = f"{tmp_path}:{environ['PATH']}"
+    outcome = select_driver("g++", environ, str(tmp_path))
+    assert isinstance(outcome, Unavailable)
+    assert "script" in outcome.reason
+
+
+def test_a_wrapper_under_the_compilers_name_is_not_recognised(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    found = shutil.which("ld")
+    assert found is not None
+    shutil.copy(found, tmp_path / "ccache")
+    (tmp_path / "g++").symlink_to("ccache")
+    environ["PATH"] = f"{tmp_path}:{environ['PATH']}"
+    outcome = select_driver("g++", environ, str(tmp_path))
+    assert isinstance(outcome, Unavailable)
+    assert "wrapper" in outcome.reason
+
+
+def test_a_missing_compiler_says_what_to_install(tmp_path: Path) -> None:
+    outcome = select_driver("g++", {"PATH": str(tmp_path)}, str(tmp_path))
+    assert isinstance(outcome, Unavailable)
+    assert "install g++" in outcome.reason
+
+
+def test_a_specs_file_of_the_driver_is_part_of_it(
+    environ: dict[str, str], tmp_path: Path, records: ProbeRecords
+) -> None:
+    libraries = tmp_path / "lib"
+    libraries.mkdir()
+    environ["LIBRARY_PATH"] = str(libraries)
+    before = evidence(capture(environ, tmp_path, records))
+    (libraries / "specs").write_text("*lib:\n-lstdc++\n\n")
+    after = evidence(capture(environ, tmp_path, records))
+    assert before.digest != after.digest

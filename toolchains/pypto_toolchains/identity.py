@@ -1,0 +1,174 @@
+"""The `build` identity policy: five components, each with evidence or a reason to do without.
+
+This trusts the identifiers that builds publish (Build-IDs, revisions) and what the effective
+tools are, as found by following the steps that will start them. It reads no system header and
+no library a tool loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pypto_store.digest import Digest
+from pypto_store.records import RecordBuilder
+from pypto_toolchains.elf import MalformedElf, NotElf, native_identity
+from pypto_toolchains.environment import EnvironmentRegistry
+from pypto_toolchains.evidence import Evidence, Unavailable
+from pypto_toolchains.gcc import capture_gcc, has_relative_entry
+from pypto_toolchains.interpreter import InterpreterUnknown, interpreter_facts
+from pypto_toolchains.packages import FileHasher, PackageRoot, package_digest
+from pypto_toolchains.ptoas import capture_ptoas
+from pypto_toolchains.records import ProbeRecords
+from pypto_toolchains.sdk import SdkUnknown, is_revision, isa_pin
+
+POLICY_VARIABLE = "PYPTO_CACHE_IDENTITY"
+EPOCH_VARIABLE = "PYPTO_CACHE_EPOCH"
+TOOLCHAIN_VARIABLE = "PYPTO_TOOLCHAIN"
+
+_POLICIES = ("build", "content", "hermetic")
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityNamespace:
+    """Under which rules identities are made, and a user's own generation of them."""
+
+    policy: str
+    epoch: str | None
+
+
+def identity_namespace(environ: Mapping[str, str]) -> IdentityNamespace:
+    """The namespace the environment asks for.
+
+    Raises ValueError for an unknown policy, and where the hermetic policy and its toolchain
+    description are not given together. An empty epoch equals an unset one.
+    """
+    policy = environ.get(POLICY_VARIABLE, "build")
+    if policy not in _POLICIES:
+        raise ValueError(f"{POLICY_VARIABLE}={policy!r} is none of {', '.join(_POLICIES)}")
+    described = environ.get(TOOLCHAIN_VARIABLE)
+    if policy == "hermetic" and not described:
+        raise ValueError(
+            f"{POLICY_VARIABLE}=hermetic needs {TOOLCHAIN_VARIABLE}, the toolchain's description"
+        )
+    if described and policy != "hermetic":
+        raise ValueError(
+            f"{TOOLCHAIN_VARIABLE} is set but {POLICY_VARIABLE} is {policy!r}; "
+            f"set it to hermetic, or unset {TOOLCHAIN_VARIABLE}"
+        )
+    return IdentityNamespace(policy, environ.get(EPOCH_VARIABLE) or None)
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """What is imported and installed, as found by the caller. All paths are absolute.
+
+    `packages` are the imported roots, `runtime_package` the one among the sources that dispatches,
+    `native` the extension actually imported, `sdk_root` the SDK with its recorded revision.
+    """
+
+    packages: tuple[PackageRoot, ...]
+    runtime_package: PackageRoot
+    native: str
+    sdk_root: str
+    sdk_revision: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolchainIdentity:
+    """One digest over all that takes part, and the components it is made of.
+
+    `record` is what a probe said, for the caller to keep once it may write (see ProbeRecords).
+    """
+
+    digest: Digest
+    components: tuple[Evidence, ...]
+    record: tuple[str, bytes] | None
+
+
+class InstallationIdentity:
+    """The parts of the identity that cannot change while the process lives.
+
+    Installed files are immutable within a process, so this is captured once and kept.
+    """
+
+    def __init__(self, installation: Installation, hasher: FileHasher) -> None:
+        self.installation = installation
+        self.pypto = _pypto(installation, hasher)
+        self.runtime = _runtime(installation, hasher)
+        self.pto_isa = _pto_isa(installation)
+
+
+def capture_build_identity(
+    installed: InstallationIdentity,
+    *,
+    compiler: str,
+    namespace: IdentityNamespace,
+    registry: EnvironmentRegistry,
+    environ: Mapping[str, str],
+    project_root: str,
+    cwd: str,
+    records: ProbeRecords,
+) -> ToolchainIdentity | Unavailable:
+    """The identity of a build by `compiler` run in `project_root`, or the first thing missing.
+
+    `cwd` is the directory of the process; it takes part only where a loader setting depends on it.
+    """
+    if namespace.policy != "build":
+        return Unavailable(
+            "toolchain", f"the {namespace.policy!r} identity policy is not available yet"
+        )
+    bundled = Path(installed.installation.sdk_root, "bin", "ptoas")
+    ptoas = capture_ptoas(environ, bundled, Path(project_root))
+    device = capture_gcc(compiler, environ, project_root, records)
+    components: list[Evidence] = []
+    for outcome in (installed.pypto, installed.runtime, installed.pto_isa, ptoas, device.outcome):
+        if isinstance(outcome, Unavailable):
+            return outcome
+        components.append(outcome)
+    record = RecordBuilder("pypto.environment/v1")
+    record.text("policy", namespace.policy).optional_text("epoch", namespace.epoch)
+    for component in components:
+        record.digest(component.component, component.digest)
+    for name in registry.semantic:
+        record.optional_text(name, environ.get(name))
+    loader_path = environ.get("LD_LIBRARY_PATH")
+    relative = loader_path is not None and has_relative_entry(loader_path)
+    record.optional_text("cwd", cwd if relative else None)
+    return ToolchainIdentity(record.finish(), tuple(components), device.record)
+
+
+def _pypto(installation: Installation, hasher: FileHasher) -> Evidence | Unavailable:
+    try:
+        sources = tuple(
+            (f"package.{package.name}", package_digest(package, hasher))
+            for package in installation.packages
+        )
+        native = native_identity(installation.native)
+        return Evidence.of("pypto", (*sources, ("native", native), *interpreter_facts()))
+    except (OSError, NotElf, MalformedElf) as error:
+        return Unavailable("pypto", f"cannot identify the imported package: {error}")
+    except InterpreterUnknown as error:
+        return Unavailable("pypto", str(error))
+
+
+def _runtime(installation: Installation, hasher: FileHasher) -> Evidence | Unavailable:
+    if not is_revision(installation.sdk_revision):
+        return Unavailable("runtime", f"{installation.sdk_root} records no build revision")
+    try:
+        facts = (
+            ("sdk.revision", installation.sdk_revision),
+            ("native", native_identity(installation.native)),
+            ("sources", package_digest(installation.runtime_package, hasher)),
+        )
+    except (OSError, NotElf, MalformedElf) as error:
+        return Unavailable("runtime", f"cannot identify the runtime: {error}")
+    return Evidence.of("runtime", facts)
+
+
+def _pto_isa(installation: Installation) -> Evidence | Unavailable:
+    try:
+        return Evidence.of("pto_isa", (("pin", isa_pin(installation.sdk_root)),))
+    except SdkUnknown as error:
+        return Unavailable("pto_isa", str(error))

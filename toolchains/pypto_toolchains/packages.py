@@ -1,0 +1,72 @@
+"""The identity of imported Python packages: what their files hold, as found where they are.
+
+Distribution metadata is never consulted. It says what was installed once, not what was imported:
+an editable install or a `PYTHONPATH` entry pairs other sources with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# Sources, and the data that code generation reads beside them.
+_SUFFIXES = (".py", ".json", ".in", ".tmpl")
+_SKIPPED_DIRECTORIES = frozenset({"__pycache__", "_sdk"})
+
+FileHasher = Callable[[list[str]], list[bytes]]
+"""Absolute paths to the SHA-256 of each file's content, in the same order; raises OSError."""
+
+
+@dataclass(frozen=True, slots=True)
+class PackageRoot:
+    """An imported package: its import name and the directory it was imported from."""
+
+    name: str
+    directory: str
+
+
+def hash_files(paths: list[str]) -> list[bytes]:
+    """The plain Python `FileHasher`."""
+    digests = []
+    for path in paths:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            content = hashlib.sha256()
+            # One read beyond the size proves the end without trusting the size.
+            size = os.fstat(fd).st_size
+            while chunk := os.read(fd, size + 1):
+                content.update(chunk)
+        finally:
+            os.close(fd)
+        digests.append(content.digest())
+    return digests
+
+
+def package_digest(package: PackageRoot, hasher: FileHasher = hash_files) -> str:
+    """SHA-256, in hex, over every source of `package`: relative name and content, sorted.
+
+    Raises OSError if a directory or a file cannot be read.
+    """
+    names: list[str] = []
+    _collect(package.directory, "", names)
+    names.sort()
+    contents = hasher([f"{package.directory}/{name}" for name in names])
+    content = hashlib.sha256(b"pypto.package/v1\0")
+    for name, digest in zip(names, contents, strict=True):
+        content.update(os.fsencode(name))
+        content.update(b"\0")
+        content.update(digest)
+    return content.hexdigest()
+
+
+def _collect(directory: str, prefix: str, names: list[str]) -> None:
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            name = entry.name
+            if name.endswith(_SUFFIXES):
+                if entry.is_file():
+                    names.append(prefix + name)
+            elif "." not in name and name not in _SKIPPED_DIRECTORIES and entry.is_dir():
+                _collect(entry.path, f"{prefix}{name}/", names)

@@ -1,0 +1,62 @@
+"""Where probe records are kept: small content-named files under a cache root."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from dataclasses import dataclass
+
+_MAX_RECORD_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRecords:
+    """``<directory>/<digest>.json``, or nowhere when `directory` is None."""
+
+    directory: str | None
+
+    def load(self, digest: str) -> bytes | None:
+        """The bytes kept under `digest`; None if there are none that can be read."""
+        if self.directory is None:
+            return None
+        try:
+            fd = os.open(
+                f"{self.directory}/{digest}.json", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+            )
+        except OSError:
+            return None
+        try:
+            content = os.read(fd, _MAX_RECORD_BYTES + 1)
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
+        return content if len(content) <= _MAX_RECORD_BYTES else None
+
+    def save(self, digest: str, content: bytes) -> bool:
+        """Keep `content` under `digest`, whole or not at all; False if it could not be kept.
+
+        Losing a record costs the next process a probe and nothing else, so no failure is raised
+        and nothing is synced.
+        """
+        if self.directory is None:
+            return False
+        temporary = f"{self.directory}/.tmp.{secrets.token_hex(8)}"
+        try:
+            os.makedirs(self.directory, mode=0o700, exist_ok=True)
+            fd = os.open(
+                temporary,
+                os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW,
+                0o600,
+            )
+            try:
+                os.write(fd, content)
+            finally:
+                os.close(fd)
+            os.rename(temporary, f"{self.directory}/{digest}.json")
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            return False
+        return True

@@ -1,0 +1,77 @@
+"""The identity of the SDK directory: what its own revision says, and whether that is true."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+
+from pypto_toolchains.packages import FileHasher, hash_files
+
+METADATA_NAME = "sdk.json"
+_MAX_METADATA_BYTES = 1 << 20
+_MAX_PIN_BYTES = 4096
+
+
+class SdkUnknown(Exception):
+    """The SDK does not say what it is, or is not what it says; the text says why."""
+
+
+def recorded_revision(root: str) -> str:
+    """The revision in ``sdk.json``: 64 lower-case hex digits. Raises SdkUnknown."""
+    try:
+        fields = json.loads(_read(f"{root}/{METADATA_NAME}", _MAX_METADATA_BYTES))
+    except (OSError, ValueError) as error:
+        raise SdkUnknown(f"cannot read {root}/{METADATA_NAME}: {error}") from error
+    revision = fields.get("revision") if isinstance(fields, dict) else None
+    if not is_revision(revision):
+        raise SdkUnknown(f"{root}/{METADATA_NAME} records no revision")
+    return str(revision)
+
+
+def is_revision(value: object) -> bool:
+    """Whether `value` is a full SHA-256 in lower-case hex."""
+    return isinstance(value, str) and len(value) == 64 and not value.strip("0123456789abcdef")
+
+
+def isa_pin(root: str) -> str:
+    """The revision of the instruction set that ``pto_isa.pin`` selects. Raises SdkUnknown."""
+    try:
+        pin = _read(f"{root}/pto_isa.pin", _MAX_PIN_BYTES).decode("ascii").strip()
+    except (OSError, ValueError) as error:
+        raise SdkUnknown(f"cannot read {root}/pto_isa.pin: {error}") from error
+    if not pin:
+        raise SdkUnknown(f"{root}/pto_isa.pin is empty")
+    return pin
+
+
+def actual_revision(root: Path, hasher: FileHasher = hash_files) -> str:
+    """The revision the files below `root` have now.
+
+    SHA-256 over ``relative path NUL content-SHA-256-hex LF`` of every file but ``sdk.json``,
+    sorted by path. Raises OSError.
+    """
+    top = str(root)
+    names: list[str] = []
+    for directory, _, files in os.walk(top):
+        for name in files:
+            relative = os.path.relpath(os.path.join(directory, name), top)
+            if relative != METADATA_NAME:
+                names.append(relative)
+    names.sort()
+    content = hashlib.sha256()
+    for name, digest in zip(names, hasher([f"{top}/{name}" for name in names]), strict=True):
+        content.update(os.fsencode(name) + b"\0" + digest.hex().encode() + b"\n")
+    return content.hexdigest()
+
+
+def _read(path: str, limit: int) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        content = os.read(fd, limit + 1)
+    finally:
+        os.close(fd)
+    if len(content) > limit:
+        raise ValueError(f"more than {limit} bytes")
+    return content

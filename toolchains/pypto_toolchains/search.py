@@ -1,0 +1,45 @@
+"""Finding an executable the way the program that will start it does."""
+
+from __future__ import annotations
+
+import os
+
+_DEFAULT_PATH = "/bin:/usr/bin"
+
+
+def is_executable_file(path: str) -> bool:
+    """Whether `path` is a regular file (links followed) this process may execute."""
+    # Most candidates do not exist: one call decides those.
+    return os.access(path, os.X_OK) and os.path.isfile(path)
+
+
+def first_executable(name: str, directories: tuple[str, ...]) -> str | None:
+    """The first ``directory/name`` that may be executed, spelled with the directory as given.
+
+    Directories are used as they are, so they must be absolute or relative to the process.
+    """
+    for directory in directories:
+        candidate = f"{directory}/{name}"
+        if is_executable_file(candidate):
+            return candidate
+    return None
+
+
+def path_directories(search_path: str | None, cwd: str) -> tuple[str, ...]:
+    """The directories of a ``PATH`` value; relative and empty entries are taken from `cwd`.
+
+    A child started in `cwd` resolves its ``PATH`` there, whatever the parent's directory is.
+    """
+    entries = (_DEFAULT_PATH if search_path is None else search_path).split(os.pathsep)
+    return tuple(entry if entry[:1] == "/" else os.path.join(cwd, entry) for entry in entries)
+
+
+def find_executable(name: str, search_path: str | None, cwd: str) -> str | None:
+    """The executable a child in `cwd` would start for `name`, or None.
+
+    A name with a slash is no search: it is that file, relative to `cwd`.
+    """
+    if "/" in name:
+        candidate = os.path.join(cwd, name)
+        return candidate if is_executable_file(candidate) else None
+    return first_executable(name, path_directories(search_path, cwd))
