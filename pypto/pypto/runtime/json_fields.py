@@ -17,8 +17,10 @@ class FieldError(ValueError):
     """A document that does not follow its grammar; says where and what was expected."""
 
 
-def parse_object(data: bytes) -> dict[str, Any]:
-    """The JSON object in ``data``; FieldError if it is not one UTF-8 JSON object."""
+def parse_object(data: bytes, limit: int) -> dict[str, Any]:
+    """The JSON object in ``data``; FieldError unless it is one, in UTF-8 and ``limit`` bytes."""
+    if len(data) > limit:
+        raise FieldError(f"is larger than {limit} bytes")
     try:
         value = json.loads(data, object_pairs_hook=_no_duplicates)
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:

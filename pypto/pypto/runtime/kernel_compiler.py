@@ -12,7 +12,6 @@ wherever it is installed.
 from __future__ import annotations
 
 import hashlib
-import os
 import struct
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from pypto.backend import RuntimeKind, target_of
 from pypto.runtime.errors import BinaryError, ToolchainUnavailable
 from pypto.runtime.sdk import CORE_TYPES, Sdk, SdkError
 from pypto_toolchains.process import compiler_timeout, run_tool
+from pypto_toolchains.search import find_executable
 
 _OUTPUT_NAME = "output.so"
 _ELF_HEADER = struct.Struct("<4sBB10xHH")
@@ -148,14 +148,9 @@ class KernelCompiler:
         that is where tools run. ToolchainUnavailable if there is none.
         """
         spelling = self.sdk.tools[tool]
-        if "/" in spelling:
-            candidates = [self.project_root / spelling]
-        else:
-            entries = self._environ.get("PATH", os.defpath).split(os.pathsep)
-            candidates = [self.project_root / entry / spelling for entry in entries]
-        for candidate in candidates:
-            if candidate.is_file() and os.access(candidate, os.X_OK):
-                return candidate
+        found = find_executable(spelling, self._environ.get("PATH"), str(self.project_root))
+        if found is not None:
+            return Path(found)
         raise ToolchainUnavailable(
             f"{self.platform}: the C++ compiler {spelling!r} was not found"
             + ("" if "/" in spelling else " on PATH")

@@ -113,9 +113,7 @@ class Sdk:
                 "Build it with bazelw, or reinstall pypto"
             ) from error
         try:
-            if len(data) > _MAX_METADATA_BYTES:
-                raise FieldError(f"is larger than {_MAX_METADATA_BYTES} bytes")
-            return _sdk(root.absolute(), parse_object(data))
+            return _sdk(root.absolute(), parse_object(data, _MAX_METADATA_BYTES))
         except FieldError as error:
             raise SdkError(f"{path}: {error}; reinstall pypto") from error
 
