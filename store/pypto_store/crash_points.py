@@ -1,0 +1,59 @@
+"""Named points at which the fault tests kill the process.
+
+Every step that changes the disk is followed by one. In production no hook is set and reaching a
+point costs one comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+
+POINTS: Mapping[str, str] = MappingProxyType(
+    {
+        "store.marker_staged": "the STORE marker is written under a temporary name",
+        "store.marker": "the root is marked as a store",
+        "build.leased": "the shared store lock is held",
+        "build.locked": "the key's lock is held; nothing was looked at",
+        "build.built": "the builder returned; its directory is private",
+        "publish.directories": "the slot's parent directories exist",
+        "publish.swept": "older staging directories of the key are gone",
+        "publish.staging": "an empty staging directory exists",
+        "publish.payload": "one payload file is staged (reached once per file)",
+        "publish.written": "every payload file is staged, none is known to be durable",
+        "publish.payload_synced": "every new payload file is durable",
+        "publish.validated": "the staged tree was read back and is right",
+        "publish.marker": "the manifest is written, not yet durable",
+        "publish.marker_synced": "the manifest is durable",
+        "publish.tree_synced": "the staged directories are durable",
+        "publish.ancestors_synced": "new directories above the slot are durable",
+        "publish.renamed": "the entry is visible, its name not yet durable",
+        "publish.slot_synced": "the entry is visible and durable",
+        "publish.adopted": "one new file is in the blob index (reached once per file)",
+        "publish.done": "publication is complete; the locks are still held",
+        "build.released": "the key's lock is released",
+    }
+)
+
+Hook = Callable[[str], None]
+_hook: Hook | None = None
+
+
+def reach(name: str) -> None:
+    """Tell the hook, if any, that execution has come to the point `name`."""
+    if _hook is not None:
+        if name not in POINTS:
+            raise LookupError(f"crash point {name!r} is not in the table")
+        _hook(name)
+
+
+@contextmanager
+def armed(hook: Hook) -> Iterator[None]:
+    """Call `hook` at every point reached meanwhile, in this process (for tests only)."""
+    global _hook
+    previous, _hook = _hook, hook
+    try:
+        yield
+    finally:
+        _hook = previous

@@ -1,0 +1,137 @@
+"""A validated entry, as its users hold it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pypto_store.paths import MANIFEST_NAME
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pypto_store.manifest import FileRecord, Manifest
+    from pypto_store.keys import ArtifactKey, ArtifactSpec
+    from collections.abc import Mapping
+
+_CHUNK = 1024 * 1024
+
+
+class EntryChanged(RuntimeError):
+    """A payload file no longer holds the bytes that were validated.
+
+    Entries are immutable; someone wrote into the store, or the disk is failing.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One published artifact whose manifest and every payload file have been validated.
+
+    The slot is never rewritten, so paths below it may be loaded while this object lives.
+    """
+
+    directory: str
+    manifest: Manifest
+    _kept: Mapping[str, bytes] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def path(self) -> Path:
+        """The slot's directory; read it, never write into it."""
+        return Path(self.directory)
+
+    @property
+    def key(self) -> ArtifactKey:
+        """The key it answers."""
+        return self.manifest.key
+
+    @property
+    def spec(self) -> ArtifactSpec:
+        """What it is."""
+        return self.manifest.spec
+
+    def read(self, path: str) -> bytes:
+        """The validated bytes of one payload file.
+
+        KeyError if the inventory does not have it; EntryChanged if the file is another one now;
+        OSError if it cannot be read. Small files come from memory.
+        """
+        kept = self._kept.get(path)
+        if kept is not None:
+            return kept
+        record = self._record(path)
+        descriptor = self._open(record)
+        try:
+            parts = []
+            while part := os.read(descriptor, _CHUNK):
+                parts.append(part)
+        finally:
+            os.close(descriptor)
+        data = b"".join(parts)
+        self._compare(record, len(data), hashlib.sha256(data).hexdigest())
+        return data
+
+    def materialize(self, destination: Path) -> None:
+        """Copy the payload (without the manifest) into `destination`, made if need be.
+
+        Copies, never links: the receiver may write into them. All files get one modification
+        time, so that no tool takes one for older than another. FileExistsError if a file is
+        already there; EntryChanged if the entry is no longer what was validated.
+        """
+        target = os.fspath(destination)
+        stamp = os.stat(f"{self.directory}/{MANIFEST_NAME}", follow_symlinks=False).st_mtime_ns
+        os.makedirs(target, exist_ok=True)
+        for record in self.manifest.files:
+            place = f"{target}/{record.path}"
+            if "/" in record.path:
+                os.makedirs(os.path.dirname(place), exist_ok=True)
+            self._copy(record, place, stamp)
+
+    def _copy(self, record: FileRecord, place: str, stamp: int) -> None:
+        source = self._open(record)
+        try:
+            mode = 0o777 if record.executable else 0o666
+            sink = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            try:
+                found = hashlib.sha256()
+                size = 0
+                while part := os.read(source, _CHUNK):
+                    found.update(part)
+                    size += len(part)
+                    write_all(sink, part)
+                os.utime(sink, ns=(stamp, stamp))
+            finally:
+                os.close(sink)
+        finally:
+            os.close(source)
+        self._compare(record, size, found.hexdigest())
+
+    def _record(self, path: str) -> FileRecord:
+        record = self.manifest.find(path)
+        if record is None:
+            raise KeyError(path)
+        return record
+
+    def _open(self, record: FileRecord) -> int:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        descriptor = os.open(f"{self.directory}/{record.path}", flags)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise EntryChanged(f"{self.directory}/{record.path} is no regular file any more")
+        return descriptor
+
+    def _compare(self, record: FileRecord, size: int, sha256: str) -> None:
+        if size != record.size or sha256 != record.sha256:
+            raise EntryChanged(
+                f"{self.directory}/{record.path} has changed since it was validated; "
+                "do not write into a store, or check the disk"
+            )
+
+
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
+    """Write all of `data`; OSError as os.write raises it."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

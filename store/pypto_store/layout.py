@@ -1,0 +1,126 @@
+"""Where things are under a root.
+
+    <root>/STORE                                           marks a root; the layout's version
+    <root>/cas/<2 hex>/<sha256>[.x]                        inodes by content (.x: executable)
+    <root>/artifacts/v1/<environment>/<key>/generated/     one entry
+    <root>/artifacts/v1/<environment>/<key>/ready/<spec>/  one entry
+    <root>/artifacts/v1/<environment>/<key>/.tmp.*         an entry being published
+    <root>/locks/<key>.lock, locks/store.lock              never unlinked
+    <root>/tools/                                          what probes said of compilers; not ours
+
+Marker history: "pypto-store 1", the first. Directories are 0700, files 0600 (0700 if executable);
+whoever shares a root widens them afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+
+from pypto_store.keys import ArtifactKey, ArtifactSpec, State
+
+MARKER_NAME = "STORE"
+MARKER = b"pypto-store 1\n"
+STAGING_PREFIX = ".tmp."
+DIRECTORY_MODE = 0o700
+FILE_MODE = 0o600
+EXECUTABLE_MODE = 0o700
+
+
+class UnknownLayout(OSError):
+    """The root is marked with something else than a layout this version knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The paths of one resolved root (an absolute directory, which need not exist)."""
+
+    root: str
+
+    @property
+    def marker(self) -> str:
+        """The file that marks the root."""
+        return f"{self.root}/{MARKER_NAME}"
+
+    @property
+    def artifacts(self) -> str:
+        """The directory of all environments."""
+        return f"{self.root}/artifacts/v1"
+
+    @property
+    def store_lock(self) -> str:
+        """Shared by everyone who may write, exclusive for whoever cleans up."""
+        return f"{self.root}/locks/store.lock"
+
+    def key_lock(self, key: ArtifactKey) -> str:
+        """The lock of everything under one key."""
+        return f"{self.root}/locks/{key.digest.hex}.lock"
+
+    def key_directory(self, key: ArtifactKey) -> str:
+        """The directory of everything under one key."""
+        return f"{self.root}/artifacts/v1/{key.environment.hex}/{key.digest.hex}"
+
+    def generated(self, key: ArtifactKey) -> str:
+        """The GENERATED slot of a key."""
+        return f"{self.key_directory(key)}/{State.GENERATED.value}"
+
+    def ready_slots(self, key: ArtifactKey) -> str:
+        """The directory of the READY slots of a key."""
+        return f"{self.key_directory(key)}/{State.READY.value}"
+
+    def slot(self, key: ArtifactKey, spec: ArtifactSpec) -> str:
+        """The slot of one specification."""
+        if spec.state is State.GENERATED:
+            return self.generated(key)
+        return f"{self.ready_slots(key)}/{spec.digest.hex}"
+
+    def blob(self, sha256: str, executable: bool) -> str:
+        """The name of a content in the blob index."""
+        return f"{self.root}/cas/{sha256[:2]}/{sha256}{'.x' if executable else ''}"
+
+
+def make_directories(directory: str) -> list[str]:
+    """Create what is missing of an absolute directory; the new ones, outermost first."""
+    missing = []
+    while not os.path.isdir(directory):
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    created = []
+    for path in reversed(missing):
+        try:
+            os.mkdir(path, DIRECTORY_MODE)
+        except FileExistsError:
+            if not os.path.isdir(path):  # a file of that name; otherwise someone was faster
+                raise
+        else:
+            created.append(path)
+    return created
+
+
+def resolve(root: str) -> tuple[Layout, bool]:
+    """The layout of `root` and whether it is marked; OSError if that cannot be found out.
+
+    A marker that is a symbolic link (as in a tree of links that a build system made) stands for
+    the root in which its target lies: the entries there are real files. UnknownLayout, an
+    OSError, for a marker of another version.
+    """
+    root = os.path.abspath(root)
+    marker = f"{root}/{MARKER_NAME}"
+    try:
+        status = os.lstat(marker)
+    except FileNotFoundError:
+        return Layout(root), False
+    if stat.S_ISLNK(status.st_mode):
+        marker = os.path.realpath(marker, strict=True)
+        root = os.path.dirname(marker)
+    descriptor = os.open(marker, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    try:
+        found = os.read(descriptor, 256)
+    finally:
+        os.close(descriptor)
+    if found != MARKER:
+        raise UnknownLayout(
+            f"{marker} says {found[:40]!r}, this version knows {MARKER!r}; use another root"
+        )
+    return Layout(root), True

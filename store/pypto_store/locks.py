@@ -1,0 +1,229 @@
+"""Advisory locks between processes (flock), safe across fork.
+
+A lock belongs to an open file description, which a forked child shares. So a lock is released by
+an explicit unlock, never by closing alone (a child may still hold the description), and a child
+closes at birth every descriptor it inherited (or it would keep the lock of a parent that died).
+Lock files are never unlinked: two processes could otherwise lock two files of one name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+import time
+
+from pypto_store import crash_points
+from pypto_store.layout import FILE_MODE, make_directories
+
+
+class LockUnavailable(Exception):
+    """A lock could not be had; says which file, why, and what to do."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"cannot lock {path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+# Descriptors of lock files open in this process. The gate is held while one is opened or closed
+# and across a fork, so that the child sees all of them.
+_open_descriptors: set[int] = set()
+_gate = threading.Lock()
+
+
+def _close_inherited() -> None:
+    for descriptor in _open_descriptors:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+    _open_descriptors.clear()
+    _gate.release()
+
+
+os.register_at_fork(
+    before=_gate.acquire, after_in_parent=_gate.release, after_in_child=_close_inherited
+)
+
+
+def _open(path: str) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    with _gate:
+        descriptor = os.open(path, flags, FILE_MODE)
+        _open_descriptors.add(descriptor)
+    return descriptor
+
+
+def _close(descriptor: int) -> None:
+    with _gate:
+        if descriptor in _open_descriptors:  # not so in a child, which has closed it already
+            _open_descriptors.discard(descriptor)
+            os.close(descriptor)
+
+
+def _unlock(descriptor: int) -> None:
+    with contextlib.suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    _close(descriptor)
+
+
+class FileLock:
+    """A lock held by this process until `release`."""
+
+    __slots__ = ("_descriptor", "_pid", "path")
+
+    def __init__(self, descriptor: int, path: str) -> None:
+        self._descriptor = descriptor
+        self._pid = os.getpid()
+        self.path = path
+
+    def owned(self) -> bool:
+        """Whether the calling process holds it; a child forked meanwhile does not."""
+        return self._descriptor >= 0 and self._pid == os.getpid()
+
+    def named(self) -> bool:
+        """Whether the file it locks is still the one that others find at its path."""
+        return _is_named(self._descriptor, self.path)
+
+    def release(self) -> None:
+        """Let others have it. Harmless when repeated, and in a child."""
+        if self.owned():
+            descriptor, self._descriptor = self._descriptor, -1
+            _unlock(descriptor)
+
+    def __enter__(self) -> FileLock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def _is_named(descriptor: int, path: str) -> bool:
+    try:
+        there = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    mine = os.fstat(descriptor)
+    return (there.st_ino, there.st_dev) == (mine.st_ino, mine.st_dev)
+
+
+def acquire(path: str, *, shared: bool, timeout: float) -> FileLock:
+    """Lock the file at `path`, waiting up to `timeout` seconds for whoever holds it.
+
+    LockUnavailable when it stays taken, or when the file system cannot lock or be written.
+    """
+    operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    deadline = time.monotonic() + timeout
+    try:
+        while True:
+            descriptor = _open_making_parent(path)
+            try:
+                fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
+            except BlockingIOError:
+                _wait(descriptor, operation, path, deadline)
+            except BaseException:
+                _close(descriptor)
+                raise
+            # Someone may have removed the file while we waited (against the rules, or with the
+            # whole root): a lock on a file without a name excludes nobody.
+            if _is_named(descriptor, path):
+                return FileLock(descriptor, path)
+            _unlock(descriptor)
+    except OSError as error:
+        raise LockUnavailable(path, error.strerror or str(error)) from error
+
+
+def _open_making_parent(path: str) -> int:
+    try:
+        return _open(path)
+    except FileNotFoundError:
+        make_directories(os.path.dirname(path))
+        return _open(path)
+
+
+def _wait(descriptor: int, operation: int, path: str, deadline: float) -> None:
+    """Wait for a taken lock; afterwards the descriptor is locked, or closed and an error raised.
+
+    flock has no timeout, and polling would delay every waiter. So a thread waits in flock; if
+    the caller gives up first (timeout, Ctrl-C) the thread owns the descriptor and lets go of the
+    lock as soon as it gets it.
+    """
+    waiter = _Waiter(descriptor, operation)
+    try:
+        waiter.finished.wait(max(0.0, deadline - time.monotonic()))
+    finally:
+        outcome = waiter.settle()
+    if isinstance(outcome, OSError):
+        raise outcome
+    if outcome is not None:
+        raise LockUnavailable(
+            path, f"{outcome}; a process that holds it is still building, stopped or hung"
+        )
+
+
+class _Waiter:
+    """One blocked flock call and the thread that sits in it."""
+
+    def __init__(self, descriptor: int, operation: int) -> None:
+        self.finished = threading.Event()
+        self._descriptor = descriptor
+        self._operation = operation
+        self._mutex = threading.Lock()
+        self._abandoned = False
+        self._error: OSError | None = None
+        threading.Thread(target=self._run, name="pypto-store-lock", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            fcntl.flock(self._descriptor, self._operation)
+        except OSError as error:
+            self._error = error
+        with self._mutex:
+            self.finished.set()
+            if self._abandoned:
+                _unlock(self._descriptor)
+
+    def settle(self) -> OSError | str | None:
+        """Take over the locked descriptor (None), or say why there is none."""
+        with self._mutex:
+            if not self.finished.is_set():
+                self._abandoned = True
+                return "timed out"
+        if self._error is not None:
+            _close(self._descriptor)
+        return self._error
+
+
+class WriterLease:
+    """The shared lock on a whole store that a process keeps while it may write there.
+
+    Taken once and kept for the life of the process, so that offline cleaning, which wants the
+    exclusive lock, sees every possible writer. A forked child takes its own.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._mutex = threading.Lock()
+        self._lock: FileLock | None = None
+        self._pid = os.getpid()
+
+    def hold(self, timeout: float) -> None:
+        """Make sure this process holds it; LockUnavailable if it cannot."""
+        if self._pid != os.getpid():
+            # The mutex may have been held by a thread that does not exist in this child.
+            self._mutex, self._lock, self._pid = threading.Lock(), None, os.getpid()
+        with self._mutex:
+            if self._lock is not None:
+                if self._lock.named():
+                    return
+                self._lock.release()
+                self._lock = None
+            self._lock = acquire(self._path, shared=True, timeout=timeout)
+        crash_points.reach("build.leased")
+
+    def drop(self) -> None:
+        """Let it go (for tests and for tools that are done writing)."""
+        with self._mutex:
+            if self._lock is not None:
+                self._lock.release()
+                self._lock = None
