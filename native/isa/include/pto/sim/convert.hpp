@@ -1,0 +1,172 @@
+// Conversion between element types.
+#ifndef PTO_SIM_CONVERT_HPP_
+#define PTO_SIM_CONVERT_HPP_
+
+#include "pto/sim/loops.hpp"
+
+namespace pto {
+
+enum class RoundMode {
+  CAST_NONE,   // as CAST_RINT
+  CAST_RINT,   // to nearest, ties to even
+  CAST_ROUND,  // to nearest, ties away from zero
+  CAST_FLOOR,
+  CAST_CEIL,
+  CAST_TRUNC,
+  CAST_ODD,  // toward zero; an inexact result gets its lowest bit set
+};
+
+namespace sim {
+
+inline float round_away(float x) noexcept {
+  const float whole = __builtin_truncf(x);
+  const float step = __builtin_fabsf(x - whole) >= 0.5f ? 1.0f : 0.0f;
+  return whole + __builtin_copysignf(step, x);
+}
+
+// x as a whole number, for conversion to integers.
+template <RoundMode Mode>
+inline float round_whole(float x) noexcept {
+  if constexpr (Mode == RoundMode::CAST_ROUND) {
+    return round_away(x);
+  } else if constexpr (Mode == RoundMode::CAST_FLOOR) {
+    return __builtin_floorf(x);
+  } else if constexpr (Mode == RoundMode::CAST_CEIL) {
+    return __builtin_ceilf(x);
+  } else if constexpr (Mode == RoundMode::CAST_TRUNC || Mode == RoundMode::CAST_ODD) {
+    return __builtin_truncf(x);
+  } else {
+    return __builtin_rintf(x);
+  }
+}
+
+// The largest float that is not above the highest value of integer type T.
+template <class T>
+constexpr float highest_float() noexcept {
+  if constexpr (sizeof(T) == 8) {
+    return 9223371487098961920.0f;
+  } else if constexpr (sizeof(T) == 4) {
+    return 2147483520.0f;
+  } else {
+    return static_cast<float>(Element<T>::highest);
+  }
+}
+
+// Out of range saturates; NaN becomes 0.
+template <class To, RoundMode Mode>
+inline To float_to_int(float x) noexcept {
+  constexpr float top = highest_float<To>();
+  constexpr float bottom = static_cast<float>(Element<To>::lowest);
+  const float whole = round_whole<Mode>(x);
+  float inside = whole == whole ? whole : 0.0f;
+  inside = inside > top ? top : inside;
+  inside = inside < bottom ? bottom : inside;
+  To value = static_cast<To>(inside);
+  if constexpr (Mode == RoundMode::CAST_ODD) value |= static_cast<To>(inside != x);
+  return whole > top ? Element<To>::highest : value;
+}
+
+template <class To, class From>
+inline To int_to_int(From value) noexcept {
+  const auto wide = static_cast<int64_t>(value);
+  if (wide > static_cast<int64_t>(Element<To>::highest)) return Element<To>::highest;
+  if (wide < static_cast<int64_t>(Element<To>::lowest)) return Element<To>::lowest;
+  return static_cast<To>(wide);
+}
+
+// A 16-bit float by its magnitude bits.
+template <class T>
+inline T from_bits16(uint32_t bits) noexcept {
+  return __builtin_bit_cast(T, static_cast<uint16_t>(bits));
+}
+
+// Float to fp16 or bf16 in a mode other than to-nearest-even.
+template <class To, RoundMode Mode>
+inline To narrow_directed(float x) noexcept {
+  if (x != x) return static_cast<To>(x);
+  const float magnitude = __builtin_fabsf(x);
+  const bool negative = (float_bits(x) >> 31) != 0;
+  const auto value = [](uint32_t bits) { return static_cast<float>(from_bits16<To>(bits)); };
+  uint32_t down = __builtin_bit_cast(uint16_t, static_cast<To>(magnitude));
+  if (value(down) > magnitude) --down;  // now the largest value not above the magnitude
+  const float low = value(down);
+  uint32_t bits = down;
+  if (low != magnitude) {
+    if constexpr (Mode == RoundMode::CAST_FLOOR) {
+      bits += negative;
+    } else if constexpr (Mode == RoundMode::CAST_CEIL) {
+      bits += !negative;
+    } else if constexpr (Mode == RoundMode::CAST_ODD) {
+      bits |= 1u;
+    } else if constexpr (Mode == RoundMode::CAST_ROUND) {
+      // Past the largest finite value the next step is as wide as the last one.
+      const float step = low - value(down - (down != 0));
+      const float up = value(down + 1);
+      const float half_way = up - up == 0.0f ? (up - low) * 0.5f : step * 0.5f;
+      bits += magnitude - low >= half_way;
+    }
+  }
+  return from_bits16<To>(bits | (negative ? 0x8000u : 0u));
+}
+
+template <class To, RoundMode Mode, class From>
+inline To convert_element(From value) noexcept {
+  if constexpr (same_type<To, From>) {
+    return value;
+  } else if constexpr (is_float<From> && is_float<To>) {
+    const float x = Element<From>::load(value);
+    if constexpr (same_type<To, float> || Mode == RoundMode::CAST_NONE ||
+                  Mode == RoundMode::CAST_RINT) {
+      return Element<To>::store(x);
+    } else {
+      return narrow_directed<To, Mode>(x);
+    }
+  } else if constexpr (is_float<From>) {
+    return float_to_int<To, Mode>(Element<From>::load(value));
+  } else if constexpr (is_float<To>) {
+    return Element<To>::store(static_cast<float>(value));
+  } else {
+    return int_to_int<To>(value);
+  }
+}
+
+template <RoundMode Mode, class Dst, class Src>
+inline void convert_tile(const Dst& dst, const Src& src) {
+  map_elements(
+      dst,
+      [](typename Src::DType x) { return convert_element<typename Dst::DType, Mode>(x); }, src);
+}
+
+}  // namespace sim
+
+// Float to integer rounds as `mode` says; out of range saturates and NaN becomes 0. Integer to
+// narrower integer saturates. Float to fp16 or bf16 rounds as `mode` says, overflow goes to
+// infinity (or, toward zero, to the largest finite value).
+template <class Dst, class Src>
+__attribute__((always_inline)) inline void TCVT(Dst& dst, const Src& src, RoundMode mode) {
+  sim::require_bound("TCVT", dst);
+  sim::require_valid("TCVT", "the source", src, dst.GetValidRow(), dst.GetValidCol());
+  if (sizeof(typename Dst::DType) != sizeof(typename Src::DType) && sim::overlaps(dst, src)) {
+    sim::fault(sim::FaultCode::OnChipBounds, "TCVT",
+               sim::Message() << "destination and source overlap but differ in element size");
+  }
+  switch (mode) {
+    case RoundMode::CAST_NONE:
+    case RoundMode::CAST_RINT:
+      return sim::convert_tile<RoundMode::CAST_RINT>(dst, src);
+    case RoundMode::CAST_ROUND:
+      return sim::convert_tile<RoundMode::CAST_ROUND>(dst, src);
+    case RoundMode::CAST_FLOOR:
+      return sim::convert_tile<RoundMode::CAST_FLOOR>(dst, src);
+    case RoundMode::CAST_CEIL:
+      return sim::convert_tile<RoundMode::CAST_CEIL>(dst, src);
+    case RoundMode::CAST_TRUNC:
+      return sim::convert_tile<RoundMode::CAST_TRUNC>(dst, src);
+    case RoundMode::CAST_ODD:
+      return sim::convert_tile<RoundMode::CAST_ODD>(dst, src);
+  }
+}
+
+}  // namespace pto
+
+#endif  // PTO_SIM_CONVERT_HPP_
