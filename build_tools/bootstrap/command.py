@@ -1,0 +1,79 @@
+"""Reads as much of a Bazel command line as bazelw has to understand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_WITH_TARGETS = frozenset(
+    {"build", "test", "run", "coverage", "query", "cquery", "aquery", "fetch", "mobile-install", "print_action"}
+)
+_WITHOUT_TARGETS = frozenset(
+    {
+        "analyze-profile", "canonicalize-flags", "clean", "config", "dump", "help", "info", "license", "mod", "shutdown",
+        "sync", "vendor", "version",
+    }
+)  # fmt: skip
+
+# Startup options whose value may be the next word.
+_STARTUP_WITH_VALUE = frozenset(
+    {
+        "--output_base", "--output_user_root", "--bazelrc", "--host_jvm_args", "--max_idle_secs", "--install_base",
+        "--server_javabase", "--failure_detail_out", "--local_startup_timeout_secs", "--connect_timeout_secs",
+    }
+)  # fmt: skip
+
+# Targets that need only the build environment, by pattern or by the package a pattern starts with.
+_BUILD_ONLY_TARGETS = frozenset({"//:wheel", "//:wheel_inputs", "//:sdist"})
+_BUILD_ONLY_PACKAGES = ("//native/", "//pypto/", "//store/", "//toolchains/")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A Bazel command line. ``name`` is empty when there is no command."""
+
+    startup: tuple[str, ...]
+    name: str
+    arguments: tuple[str, ...]
+
+    @property
+    def environments(self) -> tuple[str, ...]:
+        """The environments that have to be there before Bazel runs this."""
+        if self.name not in _WITH_TARGETS:
+            return ()
+        if self.name == "build" and self.targets and all(map(_needs_only_build, self.targets)):
+            return ("build",)
+        return ("build", "test")
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The target patterns, those behind a lone ``--`` left out for ``run``."""
+        words = list(self.arguments)
+        if "--" in words:
+            cut = words.index("--")
+            words = words[:cut] + ([] if self.name == "run" else words[cut + 1 :])
+        patterns = [word for word in words if not word.startswith("--")]
+        return tuple(patterns[:1] if self.name == "run" else patterns)
+
+    @property
+    def makes_outputs(self) -> bool:
+        """Whether the native core may have been built by this."""
+        return self.name in ("build", "test", "run")
+
+
+def parse_command(words: Sequence[str]) -> Command:
+    """Split ``words`` into startup options, command and arguments."""
+    position = 0
+    while position < len(words):
+        word = words[position]
+        if word in _WITH_TARGETS or word in _WITHOUT_TARGETS:
+            return Command(tuple(words[:position]), word, tuple(words[position + 1 :]))
+        position += 2 if word in _STARTUP_WITH_VALUE else 1
+    return Command(tuple(words), "", ())
+
+
+def _needs_only_build(pattern: str) -> bool:
+    label = pattern.removeprefix("@").removeprefix("@")
+    if label.startswith("-") or label.endswith("_test"):
+        return False
+    return label in _BUILD_ONLY_TARGETS or label.startswith(_BUILD_ONLY_PACKAGES)

@@ -1,0 +1,99 @@
+"""bazelw's main: prepare what the command needs, then run Bazel.
+
+    bazelw <any Bazel command line>
+    bazelw setup                make Bazel and both environments, run nothing
+    bazelw python ARGS...       the test environment's interpreter with the source tree's import roots
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bootstrap.command import Command, parse_command
+from bootstrap.environments import RECIPES, ensure_environment, environment_path
+from bootstrap.failure import SetupError
+from bootstrap.find_bazel import Bazel, find_bazel
+from bootstrap.host import compiler_identity, require_plain_workspace_path
+from bootstrap.inner_loop import link_outputs
+from bootstrap.progress import Progress
+from bootstrap.rcfile import write_bazelrc
+from bootstrap.settings import Settings
+
+# What the build and its tests see of the environments; "tools" is for the set-up alone.
+_VISIBLE = ("build", "test")
+_ROOTS = ("pypto", "store", "toolchains")
+
+
+def main(words: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Run bazelw for the workspace ``words[0]``; returns the exit status."""
+    progress = Progress(sys.stderr)
+    try:
+        settings = Settings.from_environ(Path(words[0]), environ)
+        return _run(list(words[1:]), settings, progress)
+    except SetupError as error:
+        progress.note(f"error: {error}")
+        return 2
+    except KeyboardInterrupt:
+        progress.note("interrupted; run the command again to go on")
+        return 130
+
+
+def _run(words: list[str], settings: Settings, progress: Progress) -> int:
+    require_plain_workspace_path(settings.workspace)
+    if words[:1] == ["python"]:
+        return _run_python(words[1:], settings, progress)
+    if words[:1] == ["setup"]:
+        return _set_up(settings, progress)
+    command = parse_command(words)
+    compiler = compiler_identity(settings.environ)
+    bazel = find_bazel(settings, progress)
+    for name in command.environments:
+        ensure_environment(RECIPES[name], settings, progress)
+    return _run_bazel(command, bazel, compiler, settings)
+
+
+def _set_up(settings: Settings, progress: Progress) -> int:
+    compiler_identity(settings.environ)
+    bazel = find_bazel(settings, progress)
+    for name in _VISIBLE:
+        ensure_environment(RECIPES[name], settings, progress)
+    progress.note(f"ready: {bazel.program}")
+    return 0
+
+
+def _run_python(arguments: list[str], settings: Settings, progress: Progress) -> int:
+    python = ensure_environment(RECIPES["test"], settings, progress) / "bin" / "python"
+    roots = os.pathsep.join(str(settings.workspace / root) for root in _ROOTS)
+    os.execve(python, [str(python), *arguments], dict(settings.environ) | {"PYTHONPATH": roots})  # noqa: S606
+
+
+def _run_bazel(command: Command, bazel: Bazel, compiler: str, settings: Settings) -> int:
+    environments = {name: environment_path(RECIPES[name], settings) for name in _VISIBLE}
+    rc = write_bazelrc(settings, bazel, environments, compiler)
+    argv = [
+        str(bazel.program),
+        f"--output_user_root={settings.cache / 'out'}",
+        f"--bazelrc={rc}",
+        *command.startup,
+        *([command.name] if command.name else []),
+        *command.arguments,
+    ]
+    environ = dict(settings.environ)
+    if not command.makes_outputs:
+        os.execve(bazel.program, argv, environ)  # noqa: S606 - the program this launcher is for
+    # An interrupt goes to Bazel as well, which stops in its own way and reports; wait for that.
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        status = subprocess.Popen(
+            argv, env=environ, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+        ).wait()
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    if status == 0:
+        link_outputs(settings.workspace)
+    return status if status >= 0 else 128 - status

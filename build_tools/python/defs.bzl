@@ -1,0 +1,80 @@
+"""Macros for Python libraries, extension modules and tests."""
+
+load("@rules_cc//cc:defs.bzl", "cc_binary")
+load("@rules_python//python:defs.bzl", _py_binary = "py_binary", _py_library = "py_library", _py_test = "py_test")
+
+_MAIN = "//build_tools/python:pytest_main.py"
+_CONFIGURATION = "//:pyproject.toml"
+
+def py_library(name, **kwargs):
+    """A library whose directories become packages only by their own __init__.py."""
+    _py_library(name = name, **kwargs)
+
+def py_binary(name, **kwargs):
+    """A program, without invented __init__.py files."""
+    _py_binary(name = name, legacy_create_init = 0, **kwargs)
+
+def pybind_extension(name, srcs, deps = [], copts = [], **kwargs):
+    """A pybind11 module `NAME.so`; an ABI-tagged suffix is not needed to import it.
+
+    Args:
+      name: the module's last name.
+      srcs: C++ sources.
+      deps: C++ libraries, linked in.
+      copts: more compiler options.
+      **kwargs: passed to cc_binary.
+    """
+    cc_binary(
+        name = name + ".so",
+        srcs = srcs,
+        linkshared = True,
+        linkstatic = True,
+        copts = ["-fvisibility=hidden", "-fexceptions"] + copts,
+        deps = deps + ["@build_env//:pybind11"],
+        **kwargs
+    )
+
+def pytest_test(name, srcs, deps = [], data = [], args = [], conftest = [], env = {}, **kwargs):
+    """A test of pytest files in the test environment.
+
+    Args:
+      name: the target's name.
+      srcs: the files with tests.
+      deps: Python libraries.
+      data: files the tests read.
+      args: more arguments of pytest.
+      conftest: conftest.py files that apply.
+      env: variables; HOME, XDG_CACHE_HOME and TMPDIR become the test's own directory.
+      **kwargs: passed to py_test.
+    """
+    _py_test(
+        name = name,
+        srcs = srcs + conftest + [_MAIN],
+        main = _MAIN,
+        args = ["$(rootpath %s)" % source for source in srcs] + args,
+        data = data + [_CONFIGURATION, "@test_env//:identity.json"],
+        deps = deps,
+        env = env,
+        legacy_create_init = 0,
+        **kwargs
+    )
+
+def pytest_suite(srcs, conftest = [], sizes = {}, **kwargs):
+    """One pytest_test for each file, named as the file.
+
+    Args:
+      srcs: files, usually glob(["test_*.py"]).
+      conftest: conftest.py files that apply to all of them.
+      sizes: from a test's name to its size, where "small" is not enough.
+      **kwargs: passed to every pytest_test.
+    """
+    default = kwargs.pop("size", "small")
+    for source in srcs:
+        name = source.removesuffix(".py")
+        pytest_test(
+            name = name,
+            srcs = [source],
+            conftest = conftest,
+            size = sizes.get(name, default),
+            **kwargs
+        )

@@ -1,0 +1,32 @@
+"""Runs pytest on the files it is given, as Bazel's test protocol has it."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def main() -> int:
+    """Run the tests; pytest's exit status."""
+    scratch = os.environ["TEST_TMPDIR"]
+    # Nothing a test writes may reach the user's directories or another test's.
+    os.environ.update(HOME=scratch, XDG_CACHE_HOME=scratch, TMPDIR=scratch)
+    root = Path.cwd()
+    arguments = [
+        "-ra",
+        "-p",
+        "no:cacheprovider",
+        f"--rootdir={root}",
+        f"--config-file={root / 'pyproject.toml'}",
+        f"--basetemp={scratch}/pytest",
+    ]
+    if report := os.environ.get("XML_OUTPUT_FILE"):
+        arguments.append(f"--junitxml={report}")
+    if chosen := os.environ.get("TESTBRIDGE_TEST_ONLY"):
+        arguments.append(f"-k={chosen}")
+    return int(pytest.main([*arguments, *sys.argv[1:]]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
