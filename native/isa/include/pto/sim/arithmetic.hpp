@@ -7,10 +7,6 @@
 
 namespace pto::sim {
 
-[[noreturn]] PTO_COLD inline void fault_zero_divisor(const char* op) {
-  fault(FaultCode::Value, op, Message() << "integer division by zero");
-}
-
 template <class T>
 struct Add {
   static T apply(compute_t<T> a, compute_t<T> b) noexcept {
@@ -54,7 +50,7 @@ struct Div {
     if constexpr (is_float<T>) {
       return Element<T>::store(a / b);
     } else {
-      if (b == 0) fault_zero_divisor("TDIV");
+      if (b == 0) fault_value("TDIV", "integer division by zero");
       if constexpr (Element<T>::is_signed) {
         if (b == -1) return Sub<T>::apply(0, a);
       }

@@ -140,4 +140,8 @@ inline compute_t<T> scalar_operand(S value) noexcept {
 }  // namespace sim
 }  // namespace pto
 
+// Generated code names them like the built-in types.
+using pto::bfloat16_t;
+using pto::half;
+
 #endif  // PTO_SIM_DTYPES_HPP_

@@ -89,9 +89,14 @@ template <class Dst, class A, class S>
 inline void TADDS(Dst& dst, const A& a, S scalar) {
   sim::with_scalar<sim::Add, false>("TADDS", dst, a, scalar);
 }
-template <class Dst, class A, class S>
+template <class Dst, sim::TileOperand A, class S>
 inline void TSUBS(Dst& dst, const A& a, S scalar) {
   sim::with_scalar<sim::Sub, false>("TSUBS", dst, a, scalar);
+}
+// scalar - element
+template <class Dst, class S, sim::TileOperand A>
+inline void TSUBS(Dst& dst, S scalar, const A& a) {
+  sim::with_scalar<sim::Sub, true>("TSUBS", dst, a, scalar);
 }
 template <class Dst, class A, class S>
 inline void TMULS(Dst& dst, const A& a, S scalar) {

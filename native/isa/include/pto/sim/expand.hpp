@@ -91,6 +91,22 @@ inline void TCOLEXPANDDIV(Dst& dst, const Full& full, const PerCol& per_col) {
   sim::expand_cols<sim::Div>("TCOLEXPANDDIV", dst, full, per_col);
 }
 
+// Every column of dst becomes `column`.
+template <class Dst, class Column>
+inline void TROWEXPAND(Dst& dst, const Column& column) {
+  using T = typename Dst::DType;
+  static_assert(sim::same_type<T, typename Column::DType>,
+                "operands of an expanding instruction have one element type");
+  sim::require_bound("TROWEXPAND", dst);
+  sim::require_valid("TROWEXPAND", "the source", column, dst.GetValidRow(), 1);
+  for (int64_t r = 0; r < dst.GetValidRow(); ++r) {
+    const T value = *column.at(r, 0);
+    T* out = dst.at(r, 0);
+    PTO_INDEPENDENT
+    for (int64_t c = 0; c < dst.GetValidCol(); ++c) out[c * Dst::ColStride] = value;
+  }
+}
+
 // Every row of dst becomes `row`.
 template <class Dst, class Row>
 inline void TCOLEXPAND(Dst& dst, const Row& row) {

@@ -48,6 +48,11 @@ class Message {
   throw pypto_rt::KernelFaulted{};
 }
 
+// An operation on values it is not defined for.
+[[noreturn]] PTO_COLD inline void fault_value(const char* op, const char* message) {
+  fault(FaultCode::Value, op, Message() << message);
+}
+
 [[noreturn]] PTO_COLD inline void fault_cancelled() {
   fault(FaultCode::Cancelled, "cancel", Message() << "the run has ended early");
 }

@@ -23,6 +23,17 @@ struct VectorOf<int32_t> {
   typedef uint32_t type __attribute__((vector_size(32)));
 };
 
+// a * b + c, fused where the CPU level has it (the one place where results depend on the level).
+template <class V>
+__attribute__((always_inline)) inline V multiply_add(V a, V b, V c) noexcept {
+#if defined(__FMA__) && !defined(__clang__)
+  if constexpr (same_type<V, VectorOf<float>::type>) return __builtin_ia32_vfmaddps256(a, b, c);
+#elif defined(__FMA__)
+  if constexpr (same_type<V, VectorOf<float>::type>) return __builtin_elementwise_fma(a, b, c);
+#endif
+  return a * b + c;
+}
+
 // C[R rows, 16] (+)= A[R, depth] * B[depth, 16], all by rows.
 template <int R, class C>
 inline void matmul_block(C* c, int64_t c_pitch, const C* a, int64_t a_pitch, const C* b,
@@ -42,8 +53,8 @@ inline void matmul_block(C* c, int64_t c_pitch, const C* a, int64_t a_pitch, con
     for (int r = 0; r < R; ++r) {
       const auto left = a[r * a_pitch + k];
       const V spread = V{} + static_cast<decltype(V{}[0] + V{}[0])>(left);
-      acc[r][0] += spread * right[0];
-      acc[r][1] += spread * right[1];
+      acc[r][0] = multiply_add(spread, right[0], acc[r][0]);
+      acc[r][1] = multiply_add(spread, right[1], acc[r][1]);
     }
   }
   for (int r = 0; r < R; ++r) __builtin_memcpy(c + r * c_pitch, &acc[r], sizeof acc[r]);
