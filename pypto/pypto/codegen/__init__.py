@@ -1,0 +1,7 @@
+"""Text of kernels and orchestration; nothing here runs a tool or touches a file."""
+
+from __future__ import annotations
+
+from pypto.codegen.sources import ENTRY_SYMBOL, GeneratedSources, KernelSource, generate
+
+__all__ = ["ENTRY_SYMBOL", "GeneratedSources", "KernelSource", "generate"]

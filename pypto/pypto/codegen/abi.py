@@ -1,0 +1,82 @@
+"""What a kernel function takes, in the order of its text and in the order of a task's payload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pypto.ir.errors import CompileError
+from pypto.ir.nodes import (
+    Direction,
+    DynDim,
+    Function,
+    MemorySpace,
+    ScalarType,
+    TensorType,
+    TileType,
+    Var,
+)
+from pypto.ir.passes.rewrite import bindings
+
+# What one task carries, and what a whole program takes.
+MAX_TENSORS = 32
+MAX_SCALARS = 16
+MAX_ENTRY_TENSORS = 256
+MAX_ENTRY_SCALARS = 128
+
+_CUBE_SPACES = (MemorySpace.Mat, MemorySpace.Left, MemorySpace.Right, MemorySpace.Acc)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelAbi:
+    """A kernel's parameters.
+
+    A task's payload is every tensor, then every scalar, each in the order of declaration. The
+    function in the `.pto` text takes `parameters` in the order of declaration and then one index
+    for each of `extents`, the run-time extents (tensor, axis) of its tensors.
+    """
+
+    parameters: tuple[Var, ...]
+    tensors: tuple[Var, ...]
+    scalars: tuple[Var, ...]
+    extents: tuple[tuple[Var, int], ...]
+    signature: tuple[Direction, ...]
+
+
+def abi_of(
+    function: Function, *, max_tensors: int = MAX_TENSORS, max_scalars: int = MAX_SCALARS
+) -> KernelAbi:
+    """The interface of a function; CompileError where it takes more than the limits."""
+    parameters = tuple(p.var for p in function.params)
+    tensors = tuple(v for v in parameters if isinstance(v.type, TensorType))
+    scalars = tuple(v for v in parameters if isinstance(v.type, ScalarType))
+    for what, count, limit in (
+        ("tensors", len(tensors), max_tensors),
+        ("scalars", len(scalars), max_scalars),
+    ):
+        if count > limit:
+            raise CompileError(
+                f"{function.name} uses {count} {what}, but it can take at most "
+                f"{limit}: split it into several",
+                function.span,
+            )
+    extents = tuple(
+        (v, axis)
+        for v in tensors
+        if isinstance(v.type, TensorType)
+        for axis, extent in enumerate(v.type.shape)
+        if isinstance(extent, DynDim)
+    )
+    directions = tuple(p.direction for p in function.params if isinstance(p.var.type, TensorType))
+    return KernelAbi(parameters, tensors, scalars, extents, directions)
+
+
+def core_type(function: Function) -> str:
+    """The core that runs a kernel: `aic` when any of its tiles is in a matrix space, else `aiv`.
+
+    A function with both kinds of work is one `aic` kernel: the instruction model executes vector
+    operations on every core, so nothing is gained here by splitting it over two cores.
+    """
+    for var in bindings(function.body):
+        if isinstance(var.type, TileType) and var.type.space in _CUBE_SPACES:
+            return "aic"
+    return "aiv"

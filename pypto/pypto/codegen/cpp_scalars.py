@@ -1,0 +1,171 @@
+"""Scalar operations of orchestration code as C++ expressions.
+
+Integers wrap as they do in kernels, division by zero ends the run with a message instead of the
+process, and numbers of two bytes are carried as bits, which is all that orchestration does with
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from pypto.ir.dtypes import BF16, FP16, DataType
+from pypto.ir.errors import CompileError
+from pypto.ir.nodes import Op, ScalarType
+from pypto.ir.typing_rules import type_of
+
+
+@dataclass(frozen=True, slots=True)
+class Helper:
+    """A function that expressions call; its text is written once a file."""
+
+    name: str
+    text: str
+
+
+_FLOOR_DIV = Helper(
+    "floor_div",
+    """\
+// Rounds towards minus infinity, as Python does.
+template <class T>
+T floor_div(T a, T b) {
+  if (b == 0) {
+    rt_report_fatal("integer division by zero");
+    return 0;
+  }
+  if (b == -1) return static_cast<T>(0 - static_cast<uint64_t>(a));
+  const T quotient = a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+""",
+)
+
+_FLOOR_MOD = Helper(
+    "floor_mod",
+    """\
+// The remainder with the sign of the divisor, as Python has it.
+template <class T>
+T floor_mod(T a, T b) {
+  if (b == 0) {
+    rt_report_fatal("integer modulo by zero");
+    return 0;
+  }
+  if (b == -1) return 0;
+  const T rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+""",
+)
+
+_WRAP = Helper(
+    "wrapped",
+    """\
+// Arithmetic modulo 2^64, then the type's own width: signed overflow has a meaning here.
+template <class T>
+T wrapped(uint64_t value) {
+  return static_cast<T>(value);
+}
+""",
+)
+
+_TO_INTEGER = Helper(
+    "to_integer",
+    """\
+// Towards zero; NaN gives 0 and what is out of range the nearest end.
+template <class T>
+T to_integer(float value) {
+  const double low = static_cast<double>(std::numeric_limits<T>::min());
+  const double high = static_cast<double>(std::numeric_limits<T>::max());
+  if (value != value) return 0;
+  if (value <= low) return std::numeric_limits<T>::min();
+  if (value >= high) return std::numeric_limits<T>::max();
+  return static_cast<T>(value);
+}
+""",
+)
+
+_EXTENT = Helper(
+    "extent",
+    """\
+// The size of an axis of a new tensor.
+uint32_t extent(int64_t size) {
+  if (size < 1 || size > UINT32_MAX) {
+    rt_report_fatal("a tensor extent must be from 1 to 4294967295");
+    return 1;
+  }
+  return static_cast<uint32_t>(size);
+}
+""",
+)
+
+_STEP = Helper(
+    "loop_step",
+    """\
+// A loop whose step is not positive would not end.
+int64_t loop_step(int64_t step) {
+  if (step < 1) {
+    rt_report_fatal("the step of a range must be positive");
+    return INT64_MAX;
+  }
+  return step;
+}
+""",
+)
+
+HELPERS: tuple[Helper, ...] = (_FLOOR_DIV, _FLOOR_MOD, _WRAP, _TO_INTEGER, _EXTENT, _STEP)
+
+_WRAPPING = "wrapped<$T>(static_cast<uint64_t>($0) {} static_cast<uint64_t>($1))"
+
+# By operation: the expression for integers and truth values, and the one for floats.
+_EXPRESSIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "scalar.add": (_WRAPPING.format("+"), "$0 + $1"),
+        "scalar.sub": (_WRAPPING.format("-"), "$0 - $1"),
+        "scalar.mul": (_WRAPPING.format("*"), "$0 * $1"),
+        "scalar.floordiv": ("floor_div<$T>($0, $1)", ""),
+        "scalar.mod": ("floor_mod<$T>($0, $1)", ""),
+        "scalar.truediv": ("", "$0 / $1"),
+        "scalar.min": ("$0 < $1 ? $0 : $1", "$0 < $1 || $0 != $0 ? $0 : $1"),
+        "scalar.max": ("$0 > $1 ? $0 : $1", "$0 > $1 || $0 != $0 ? $0 : $1"),
+        "scalar.eq": ("$0 == $1", "$0 == $1"),
+        "scalar.ne": ("$0 != $1", "$0 != $1"),
+        "scalar.lt": ("$0 < $1", "$0 < $1"),
+        "scalar.le": ("$0 <= $1", "$0 <= $1"),
+        "scalar.gt": ("$0 > $1", "$0 > $1"),
+        "scalar.ge": ("$0 >= $1", "$0 >= $1"),
+        "scalar.and": ("$0 && $1", ""),
+        "scalar.or": ("$0 || $1", ""),
+        "scalar.not": ("!$0", ""),
+        "scalar.neg": ("wrapped<$T>(0 - static_cast<uint64_t>($0))", "-$0"),
+    }
+)
+
+
+def cpp_type(dtype: DataType) -> str:
+    """The type in which orchestration code holds a scalar."""
+    return "uint16_t" if dtype in (FP16, BF16) else dtype.cpp
+
+
+def cpp_expression(op: Op, values: tuple[str, ...]) -> str:
+    """A scalar operation on named values."""
+    assert op.result is not None and isinstance(op.result.type, ScalarType)
+    source, target = type_of(op.operands[0]).dtype, op.result.type.dtype
+    for dtype in (source, target):
+        if dtype in (FP16, BF16):
+            raise CompileError(
+                f"cannot compute with {dtype} scalars in the orchestration function; compute in "
+                "pl.FP32 there, or inside the pl.at block",
+                op.span,
+            )
+    if op.op == "scalar.cast":
+        if source.is_float and not target.is_float:
+            return f"to_integer<{target.cpp}>({values[0]})"
+        return f"static_cast<{target.cpp}>({values[0]})"
+    expression = _EXPRESSIONS[op.op][source.is_float]
+    assert expression, f"{op.op} on {source}"
+    expression = expression.replace("$T", target.cpp)
+    for index, value in enumerate(values):
+        expression = expression.replace(f"${index}", value)
+    return expression

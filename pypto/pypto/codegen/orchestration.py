@@ -1,0 +1,258 @@
+"""The entry function as C++ that submits tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pypto.codegen.abi import KernelAbi
+from pypto.codegen.cpp_scalars import HELPERS, cpp_expression, cpp_type
+from pypto.codegen.literals import cpp_literal
+from pypto.codegen.names import Names, identifier
+from pypto.ir.errors import CompileError
+from pypto.ir.nodes import (
+    Call,
+    Const,
+    Direction,
+    For,
+    Function,
+    If,
+    Op,
+    Operand,
+    Program,
+    Return,
+    ScalarType,
+    Scope,
+    Stmt,
+    TensorType,
+    TileType,
+    Var,
+)
+from pypto.ir.passes.aliases import written_positions
+from pypto.ir.passes.rewrite import blocks
+
+_ADD = {Direction.In: "add_input", Direction.Out: "add_output", Direction.InOut: "add_inout"}
+_INDENT = "  "
+
+
+def orchestration_text(
+    program: Program, func_ids: Mapping[str, int], cores: Mapping[str, str], abi: KernelAbi
+) -> str:
+    """The text of `orchestration/<entry>.cpp`; `abi` is the entry's own interface."""
+    writer = _Writer(program, func_ids, cores)
+    body = writer.entry(program.functions[program.entry], abi)
+    helpers = [h.text for h in HELPERS if any(f"{h.name}(" in b or f"{h.name}<" in b for b in body)]
+    count = len(abi.parameters)
+    lines = ['#include "pypto_rt/pto_orchestration_api.h"', ""]
+    if helpers:
+        if any("numeric_limits" in text for text in helpers):
+            lines[1:1] = ["", "#include <limits>"]
+        lines += ["namespace {", "", *"\n".join(helpers).splitlines(), "", "}  // namespace", ""]
+    lines += [
+        'extern "C" PTO2OrchestrationConfig aicpu_orchestration_config(const ChipTaskArgs&) {',
+        f"  return PTO2OrchestrationConfig{{.expected_arg_count = {count}}};",
+        "}",
+        "",
+        'extern "C" void aicpu_orchestration_entry(const ChipTaskArgs& orch_args) {',
+        *body,
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+class _Writer:
+    def __init__(
+        self, program: Program, func_ids: Mapping[str, int], cores: Mapping[str, str]
+    ) -> None:
+        self._program = program
+        self._func_ids = func_ids
+        self._cores = cores
+        self._names = Names()
+        self._values: dict[Var, str] = {}
+        self._lines: list[str] = []
+        self._depth = 1
+        self._tasks = 0
+
+    def entry(self, function: Function, abi: KernelAbi) -> list[str]:
+        if not abi.parameters:
+            self._line("(void)orch_args;")
+        for index, var in enumerate(abi.tensors):
+            name = self._new("ext", var)
+            self._line(f"const ChipTensor& {name} = orch_args.tensor({index}).ref();")
+        for index, var in enumerate(abi.scalars):
+            name, type_ = self._new("s", var), cpp_type(var.type.dtype)
+            self._line(f"const {type_} {name} = from_u64<{type_}>(orch_args.scalar({index}));")
+        self._scoped(function.body, own_scope=True)
+        return self._lines
+
+    def _line(self, text: str) -> None:
+        self._lines.append(_INDENT * self._depth + text)
+
+    def _new(self, prefix: str, var: Var) -> str:
+        name = self._names.new(f"{prefix}_{identifier(var.name)}")
+        self._values[var] = name
+        return name
+
+    def _value(self, operand: Operand) -> str:
+        return cpp_literal(operand) if isinstance(operand, Const) else self._values[operand]
+
+    def _scoped(self, body: Sequence[Stmt], *, own_scope: bool) -> None:
+        """A body, in a scope of the runtime where that lets it free tensors early."""
+        if own_scope:
+            self._line("PTO2_SCOPE() {")
+            self._depth += 1
+        self._write(body)
+        if own_scope:
+            self._depth -= 1
+            self._line("}")
+
+    def _write(self, body: Sequence[Stmt]) -> None:
+        for stmt in body:
+            match stmt:
+                case Op():
+                    self._write_op(stmt)
+                case Call():
+                    self._write_call(stmt)
+                case For():
+                    self._write_loop(stmt)
+                case If():
+                    self._write_branch(stmt)
+                case Return():
+                    pass  # the caller holds every tensor that can be returned
+                case Scope():
+                    raise CompileError("a scope was not outlined", stmt.span)
+
+    def _write_op(self, op: Op) -> None:
+        assert op.result is not None
+        if op.op.startswith("scalar."):
+            assert isinstance(op.result.type, ScalarType)
+            expression = cpp_expression(op, tuple(self._value(o) for o in op.operands))
+            type_ = cpp_type(op.result.type.dtype)
+            self._line(f"const {type_} {self._new('s', op.result)} = {expression};")
+        elif op.op == "tensor.dim":
+            tensor, axis = self._value(op.operands[0]), op.attrs["axis"]
+            name = self._new("s", op.result)
+            self._line(f"const int64_t {name} = static_cast<int64_t>({tensor}.shapes[{axis}]);")
+        elif op.op == "tensor.create":
+            self._write_create(op)
+        elif op.op == "tensor.reshape":
+            self._write_reshape(op)
+        else:
+            raise CompileError(
+                f"Misplaced tensor op '{op.op}' in Orchestration function (should be inside "
+                "InCore block): put it inside `with pl.at(level=pl.Level.CORE_GROUP):` or into a "
+                "@pl.jit.incore function",
+                op.span,
+            )
+
+    def _write_create(self, op: Op) -> None:
+        assert op.result is not None and isinstance(op.result.type, TensorType)
+        name, type_ = self._new("t", op.result), op.result.type
+        values = iter(op.operands)
+        extents = [
+            str(extent) if isinstance(extent, int) else f"extent({self._value(next(values))})"
+            for extent in type_.shape
+        ]
+        self._line(f"const uint32_t {name}_shape[] = {{{', '.join(extents)}}};")
+        dtype = type_.dtype.constant_name
+        self._line(
+            f"const auto {name}_memory = alloc_tensors("
+            f"TensorCreateInfo({name}_shape, {len(extents)}, DType::{dtype}));"
+        )
+        self._line(f"const ChipTensor& {name} = {name}_memory.get_ref(0);")
+
+    def _write_reshape(self, op: Op) -> None:
+        assert op.result is not None and isinstance(op.result.type, TensorType)
+        source, name = self._value(op.operands[0]), self._new("t", op.result)
+        extents = ", ".join(str(extent) for extent in op.result.type.shape)
+        rank = len(op.result.type.shape)
+        self._line(f"const uint32_t {name}_shape[] = {{{extents}}};")
+        self._line(f"const ChipTensor {name} = {source}.reshape({name}_shape, {rank});")
+
+    def _write_call(self, call: Call) -> None:
+        callee = self._program.functions[call.callee]
+        params = f"params_t{self._tasks}"
+        self._tasks += 1
+        self._line(f"CoreTaskArgs {params};")
+        pairs = list(zip(call.operands, callee.params, strict=True))
+        for operand, param in pairs:
+            if isinstance(param.var.type, TensorType):
+                self._line(f"{params}.{_ADD[param.direction]}({self._value(operand)});")
+        for operand, param in pairs:
+            if isinstance(param.var.type, ScalarType):
+                self._line(f"{params}.add_scalar({self._value(operand)});")
+        func_id, core = self._func_ids[call.callee], self._cores[call.callee]
+        self._line(f"rt_submit_{core}_task({func_id}, {params});")
+        for result, position in zip(call.results, written_positions(callee), strict=True):
+            self._values[result] = self._value(call.operands[position])
+
+    def _write_loop(self, loop: For) -> None:
+        carried = [c for c in loop.carried if not isinstance(c.arg.type, TileType)]
+        for c in carried:
+            type_, init = self._type(c.arg), self._value(c.init)
+            name = self._new("v", c.arg)
+            self._line(f"{type_} {name} = {init};")
+            self._values[c.result] = name
+        start, stop, step = (self._value(o) for o in (loop.start, loop.stop, loop.step))
+        if not isinstance(loop.step, Const):
+            step = f"loop_step({step})"
+        elif int(loop.step.value) < 1:
+            raise CompileError("the step of a range must be positive", loop.span)
+        var = self._new("s", loop.var)
+        # A run that has failed or was cancelled submits nothing more.
+        self._line(
+            f"for (int64_t {var} = {start}; {var} < {stop} && !rt_is_fatal(); {var} += {step}) {{"
+        )
+        self._depth += 1
+        keeps = any(isinstance(c.arg.type, TensorType) for c in carried)
+        own_scope = _creates(loop.body) and not keeps
+        if own_scope:
+            self._line("PTO2_SCOPE() {")
+            self._depth += 1
+        self._write(loop.body)
+        self._assign([self._values[c.arg] for c in carried], loop.yields)
+        if own_scope:
+            self._depth -= 1
+            self._line("}")
+        self._depth -= 1
+        self._line("}")
+
+    def _assign(self, targets: Sequence[str], values: Sequence[Operand]) -> None:
+        """All at once: a value may name another target."""
+        sources = [self._value(v) for v in values]
+        if len(targets) > 1 and set(targets) & set(sources):
+            fresh = [self._names.new(f"{target}_next") for target in targets]
+            for name, source in zip(fresh, sources, strict=True):
+                self._line(f"const auto {name} = {source};")
+            sources = fresh
+        for target, source in zip(targets, sources, strict=True):
+            if target != source:
+                self._line(f"{target} = {source};")
+
+    def _write_branch(self, branch: If) -> None:
+        for result in branch.results:
+            self._line(f"{self._type(result)} {self._new('v', result)}{{}};")
+        targets = [self._values[r] for r in branch.results]
+        self._line(f"if ({self._value(branch.condition)}) {{")
+        self._depth += 1
+        self._write(branch.then_body)
+        self._assign(targets, branch.then_yields)
+        self._depth -= 1
+        if branch.else_body or targets:
+            self._line("} else {")
+            self._depth += 1
+            self._write(branch.else_body)
+            self._assign(targets, branch.else_yields)
+            self._depth -= 1
+        self._line("}")
+
+    def _type(self, var: Var) -> str:
+        return "ChipTensor" if isinstance(var.type, TensorType) else cpp_type(var.type.dtype)
+
+
+def _creates(body: Sequence[Stmt]) -> bool:
+    """Whether a body, nested loops aside (they free their own), creates tensors."""
+    return any(
+        (isinstance(s, Op) and s.op == "tensor.create")
+        or (not isinstance(s, For) and any(_creates(b.body) for b in blocks(s)))
+        for s in body
+    )

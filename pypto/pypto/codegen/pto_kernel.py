@@ -1,0 +1,331 @@
+"""An InCore function as `.pto` text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pypto.codegen.abi import KernelAbi
+from pypto.codegen.pto_scalars import emit_scalar
+from pypto.codegen.pto_text import PtoText, partition_text, tile_text, view_text
+from pypto.codegen.pto_tiles import TILE_EMITTERS
+from pypto.ir.errors import CompileError
+from pypto.ir.nodes import (
+    Call,
+    Carried,
+    Const,
+    Dim,
+    For,
+    Function,
+    If,
+    Op,
+    Operand,
+    Program,
+    Return,
+    ScalarType,
+    Scope,
+    Span,
+    Stmt,
+    TensorType,
+    TileType,
+    Var,
+)
+from pypto.ir.passes.aliases import Roots
+
+
+def kernel_text(
+    program: Program, function: Function, abi: KernelAbi, symbol: str, kind: str, arch: str
+) -> str:
+    """The module of one InCore function, named `symbol`, for a `vector` or `cube` core."""
+    writer = KernelWriter(program, function, abi, arch)
+    writer.write(function.body)
+    arguments = ", ".join(f"{name}: {type_}" for name, type_ in writer.arguments)
+    lines = [
+        f'module attributes {{pto.target_arch = "{arch}"}} {{',
+        f"  func.func @{symbol}({arguments}) "
+        f"attributes {{pto.kernel_kind = #pto.kernel_kind<{kind}>}} {{",
+        *writer.text.lines(),
+        "    return",
+        "  }",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+class KernelWriter:
+    """The values of one function and the text that defines them."""
+
+    def __init__(self, program: Program, function: Function, abi: KernelAbi, arch: str) -> None:
+        self.text = PtoText()
+        self.arguments: list[tuple[str, str]] = []
+        self._arch = arch
+        self._roots = Roots(program, function.body, exchange=False)
+        self._names: dict[Var, str] = {}
+        self._addresses: dict[Var, int] = {}
+        self._valid: dict[Var, tuple[str, str]] = {}
+        self._extents: dict[tuple[Var, int], str] = {}
+        self._views: dict[tuple[Var, tuple[Dim, ...]], str] = {}
+        self._declare(abi)
+
+    def _declare(self, abi: KernelAbi) -> None:
+        for var in abi.parameters:
+            name = self.text.new(f"arg{len(self.arguments)}")
+            self._names[var] = name
+            pointer = isinstance(var.type, TensorType)
+            type_ = f"!pto.ptr<{var.type.dtype.pto}>" if pointer else var.type.dtype.pto
+            self.arguments.append((name, type_))
+        for var, axis in abi.extents:
+            name = self.text.new(f"arg{len(self.arguments)}")
+            self._extents[var, axis] = name
+            self.arguments.append((name, "index"))
+
+    # Values that operations are written with.
+
+    def scalar(self, operand: Operand) -> str:
+        """The name of a scalar."""
+        return self.text.constant(operand) if isinstance(operand, Const) else self._names[operand]
+
+    def tile(self, operand: Operand) -> str:
+        """The name of a tile."""
+        assert isinstance(operand, Var)
+        return self._names[operand]
+
+    def type(self, operand: Operand) -> str:
+        """The text of a tile's or a scalar's type."""
+        if isinstance(operand, Var) and isinstance(operand.type, TileType):
+            return tile_text(operand.type, self._arch)
+        dtype = operand.dtype if isinstance(operand, Const) else operand.type.dtype
+        return dtype.pto
+
+    def valid(self, tile: Var) -> tuple[str, str]:
+        """The names of a tile's valid row and column counts."""
+        known = self._valid.get(tile)
+        if known is None:
+            assert isinstance(tile.type, TileType)
+            rows, cols = tile.type.valid
+            assert rows is not None and cols is not None, f"{tile.name}: unknown valid region"
+            known = (self.text.index(rows), self.text.index(cols))
+        return known
+
+    def define(
+        self, tile: Var, address: int, valid: tuple[str | None, str | None] = (None, None)
+    ) -> str:
+        """Declare a tile; `valid` gives the counts that its type leaves to run time."""
+        type_ = tile.type
+        assert isinstance(type_, TileType)
+        self._addresses[tile] = address
+        name = self.text.new(tile.name)
+        self._names[tile] = name
+        at = self.text.address(address)
+        declared = f"{name} = pto.alloc_tile addr = {at}"
+        counts = []
+        for word, static, given in zip(("valid_row", "valid_col"), type_.valid, valid, strict=True):
+            if static is None:
+                assert given is not None, f"{tile.name}: unknown valid region"
+                declared += f" {word} = {given}"
+                counts.append(given)
+            else:
+                counts.append(self.text.index(static))
+        self._valid[tile] = (counts[0], counts[1])
+        declared += f" : {tile_text(type_, self._arch)}"
+        if None in type_.valid:
+            self.text.line(declared)
+        else:
+            self.text.head(declared)
+        return name
+
+    def address(self, op: Op) -> int:
+        """Where memory planning put an operation's result."""
+        address = op.attrs["addr"]
+        assert isinstance(address, int)
+        return address
+
+    def partition(
+        self, tensor: Operand, offsets: Sequence[Operand], tile: Var, span: Span
+    ) -> tuple[str, str]:
+        """The name and type of the part of a tensor that a tile's valid region covers."""
+        assert isinstance(tensor, Var) and isinstance(tensor.type, TensorType)
+        assert isinstance(tile.type, TileType)
+        view, rank = self._view(tensor), max(2, len(tensor.type.shape))
+        lead = rank - 2
+        names = [self.scalar(o) for o in offsets]
+        names = [self.text.index(0)] * (rank - len(names)) + names
+        sizes = [self.text.index(1)] * lead + list(self.valid(tile))
+        view_type = view_text(rank, tensor.type.dtype)
+        type_ = partition_text((1,) * lead + tile.type.valid, tensor.type.dtype)
+        part = self.text.new(f"{tensor.name}_part")
+        self.text.line(
+            f"{part} = pto.partition_view {view}, offsets = [{', '.join(names)}], "
+            f"sizes = [{', '.join(sizes)}] : {view_type} -> {type_}",
+            span,
+        )
+        return part, type_
+
+    def _extent(self, tensor: Var, axis: int) -> str:
+        assert isinstance(tensor.type, TensorType)
+        extent = tensor.type.shape[axis]
+        if isinstance(extent, int):
+            return self.text.index(extent)
+        return self._extents[self._roots[tensor], axis]
+
+    def _view(self, tensor: Var) -> str:
+        """A view of a tensor's memory under its shape; one axis is a single row."""
+        assert isinstance(tensor.type, TensorType)
+        root, shape = self._roots[tensor], tensor.type.shape
+        view = self._views.get((root, shape))
+        if view is not None:
+            return view
+        extents = [self._extent(tensor, axis) for axis in range(len(shape))]
+        dims: list[Dim] = list(shape)
+        if len(shape) == 1:
+            extents, dims = [self.text.index(1), *extents], [1, *dims]
+        strides = [self.text.index(1)]
+        static: int | None = 1
+        for extent, dim in zip(reversed(extents[1:]), reversed(dims[1:]), strict=True):
+            static = static * dim if static is not None and isinstance(dim, int) else None
+            if static is not None:
+                strides.insert(0, self.text.index(static))
+            elif strides[0] == self.text.index(1):
+                strides.insert(0, extent)
+            else:
+                product = self.text.new("stride")
+                self.text.head(f"{product} = arith.muli {strides[0]}, {extent} : index")
+                strides.insert(0, product)
+        view = self.text.new(f"{root.name}_view")
+        self.text.head(
+            f"{view} = pto.make_tensor_view {self._names[root]}, shape = [{', '.join(extents)}], "
+            f"strides = [{', '.join(strides)}] {{layout = #pto.layout<nd>}} : "
+            f"{view_text(len(dims), tensor.type.dtype)}"
+        )
+        self._views[root, shape] = view
+        return view
+
+    # Statements.
+
+    def write(self, body: Sequence[Stmt]) -> None:
+        """Write a body."""
+        for stmt in body:
+            match stmt:
+                case Op():
+                    self._write_op(stmt)
+                case For():
+                    self._write_loop(stmt)
+                case If():
+                    self._write_branch(stmt)
+                case Return():
+                    pass  # what is returned are tensors, which the caller names already
+                case Call() | Scope():
+                    raise CompileError(
+                        "an InCore function cannot call another function; write the callee as "
+                        "@pl.jit.inline",
+                        stmt.span,
+                    )
+
+    def _write_op(self, op: Op) -> None:
+        if op.op == "tensor.dim":
+            tensor, axis = op.operands[0], op.attrs["axis"]
+            assert isinstance(tensor, Var) and isinstance(axis, int) and op.result is not None
+            self._names[op.result] = self._extent(tensor, axis)
+        elif op.op == "tensor.reshape":
+            pass  # another view of the memory, made where it is used
+        elif op.op.startswith("scalar."):
+            assert op.result is not None
+            values = tuple(self.scalar(o) for o in op.operands)
+            self._names[op.result] = emit_scalar(self.text, op, values)
+        else:
+            TILE_EMITTERS[op.op](self, op)
+
+    def _write_loop(self, loop: For) -> None:
+        scalars = [
+            (c, y)
+            for c, y in zip(loop.carried, loop.yields, strict=True)
+            if isinstance(c.arg.type, ScalarType)
+        ]
+        bounds = [self.scalar(o) for o in (loop.start, loop.stop, loop.step)]
+        inits = [self.scalar(c.init) for c, _ in scalars]
+        types = [c.arg.type.dtype.pto for c, _ in scalars]
+        self._bind_carried_tiles(loop.carried)
+        self._names[loop.var] = self.text.new(loop.var.name)
+        head = f"scf.for {self._names[loop.var]} = {bounds[0]} to {bounds[1]} step {bounds[2]}"
+        if scalars:
+            for c, _ in scalars:
+                self._names[c.arg] = self.text.new(c.arg.name)
+                self._names[c.result] = self.text.new(c.result.name)
+            pairs = zip((self._names[c.arg] for c, _ in scalars), inits, strict=True)
+            head += f" iter_args({', '.join(f'{arg} = {init}' for arg, init in pairs)})"
+            head = f"{', '.join(self._names[c.result] for c, _ in scalars)} = {head}"
+            head += f" -> ({', '.join(types)})"
+        self.text.line(f"{head} {{")
+        with self.text.block():
+            self.write(loop.body)
+            self._check_carried(loop)
+            self._write_yield([y for _, y in scalars], types)
+        self.text.line("}", loop.span)
+
+    def _bind_carried_tiles(self, carried: Sequence[Carried]) -> None:
+        """A carried tile is the buffer that it starts in, all the way."""
+        for c in carried:
+            if isinstance(c.arg.type, TileType):
+                assert isinstance(c.init, Var)
+                self._alias(c.arg, c.init)
+                self._alias(c.result, c.init)
+
+    def _alias(self, var: Var, origin: Var) -> None:
+        self._names[var] = self._names[origin]
+        self._addresses[var] = self._addresses[origin]
+        self._valid[var] = self.valid(origin)
+
+    def _check_carried(self, loop: For) -> None:
+        for c, after in zip(loop.carried, loop.yields, strict=True):
+            if not isinstance(c.arg.type, TileType):
+                continue
+            assert isinstance(after, Var)
+            assert self._addresses[after] == self._addresses[c.arg], c.arg.name
+            self._same_valid(c.arg, after, c.arg.name, loop.span)
+
+    def _same_valid(self, first: Var, second: Var, name: str, span: Span) -> None:
+        if self.valid(first) != self.valid(second):
+            raise CompileError(
+                f"the valid region of {name} is another run-time value on another way here; "
+                "compute it once, before the loop or branch",
+                span,
+            )
+
+    def _write_yield(self, values: Sequence[Operand], types: Sequence[str]) -> None:
+        if values:
+            names = ", ".join(self.scalar(v) for v in values)
+            self.text.line(f"scf.yield {names} : {', '.join(types)}")
+
+    def _write_branch(self, branch: If) -> None:
+        condition = self.scalar(branch.condition)
+        positions = [i for i, r in enumerate(branch.results) if isinstance(r.type, ScalarType)]
+        results = [branch.results[i] for i in positions]
+        types = [r.type.dtype.pto for r in results]
+        for result in results:
+            self._names[result] = self.text.new(result.name)
+        head = f"scf.if {condition}"
+        if results:
+            named = ", ".join(self._names[r] for r in results)
+            head = f"{named} = {head} -> ({', '.join(types)})"
+        self.text.line(f"{head} {{")
+        with self.text.block():
+            self.write(branch.then_body)
+            self._write_yield([branch.then_yields[i] for i in positions], types)
+        if branch.else_body or results:
+            self.text.line("} else {")
+            with self.text.block():
+                self.write(branch.else_body)
+                self._write_yield([branch.else_yields[i] for i in positions], types)
+        self.text.line("}", branch.span)
+        self._bind_branch_tiles(branch)
+
+    def _bind_branch_tiles(self, branch: If) -> None:
+        pairs = zip(branch.results, branch.then_yields, branch.else_yields, strict=True)
+        for result, first, second in pairs:
+            if not isinstance(result.type, TileType):
+                continue
+            assert isinstance(first, Var) and isinstance(second, Var)
+            assert self._addresses[first] == self._addresses[second], result.name
+            if None in result.type.valid:
+                self._same_valid(first, second, result.name, branch.span)
+            rows, cols = self.valid(first)
+            self.define(result, self._addresses[first], (rows, cols))

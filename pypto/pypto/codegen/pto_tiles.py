@@ -1,0 +1,165 @@
+"""Tile operations as `.pto` text: one function a form, one table from operation to function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from pypto.ir.dtypes import DataType
+from pypto.ir.nodes import Const, Op, Operand, TileType, Var
+from pypto.ir.ops import OPS
+
+if TYPE_CHECKING:
+    from pypto.codegen.pto_kernel import KernelWriter
+
+Valid = tuple[str | None, str | None]
+Emitter = Callable[["KernelWriter", Op], None]
+
+
+def _tile_type(operand: Operand) -> TileType:
+    assert isinstance(operand, Var) and isinstance(operand.type, TileType)
+    return operand.type
+
+
+def _var(operand: Operand | None) -> Var:
+    assert isinstance(operand, Var)
+    return operand
+
+
+def _instruction(
+    writer: KernelWriter,
+    op: Op,
+    sources: tuple[Operand, ...],
+    valid: Valid,
+    *,
+    mnemonic: str = "",
+    attribute: str = "",
+) -> None:
+    """Declare the result and write `pto.x ins(sources) outs(result)`."""
+    result = _var(op.result)
+    names = ", ".join(writer.tile(o) if _is_tile(o) else writer.scalar(o) for o in sources)
+    types = ", ".join(writer.type(o) for o in sources)
+    target = writer.define(result, writer.address(op), valid)
+    writer.text.line(
+        f"pto.{mnemonic or OPS[op.op].mnemonic} ins({names} : {types}) "
+        f"outs({target} : {writer.type(result)}){attribute}",
+        op.span,
+    )
+
+
+def _is_tile(operand: Operand) -> bool:
+    return isinstance(operand, Var) and isinstance(operand.type, TileType)
+
+
+def _elementwise(writer: KernelWriter, op: Op) -> None:
+    _instruction(writer, op, op.operands, writer.valid(_var(op.operands[0])))
+
+
+def _reversed_scalar(writer: KernelWriter, op: Op) -> None:
+    """A scalar on the left, which these instructions take first."""
+    tile, scalar = op.operands
+    mnemonic = {"tile.rsubs": "tsubs", "tile.rdivs": "tdivs"}[op.op]
+    _instruction(writer, op, (scalar, tile), writer.valid(_var(tile)), mnemonic=mnemonic)
+
+
+def _row_reduction(writer: KernelWriter, op: Op) -> None:
+    rows, _ = writer.valid(_var(op.operands[0]))
+    _instruction(writer, op, op.operands, (rows, None))
+
+
+def _col_expand(writer: KernelWriter, op: Op) -> None:
+    target, row = op.operands
+    _instruction(writer, op, (row,), writer.valid(_var(target)))
+
+
+def _matmul(writer: KernelWriter, op: Op) -> None:
+    left, right = op.operands
+    valid = (writer.valid(_var(left))[0], writer.valid(_var(right))[1])
+    _instruction(writer, op, op.operands, valid)
+
+
+def _cast(writer: KernelWriter, op: Op) -> None:
+    mode = op.attrs["mode"]
+    assert isinstance(mode, str)
+    attribute = f" {{rmode = #pto<round_mode {mode.upper()}>}}"
+    valid = writer.valid(_var(op.operands[0]))
+    _instruction(writer, op, op.operands, valid, attribute=attribute)
+
+
+def _reshape(writer: KernelWriter, op: Op) -> None:
+    source = _var(op.operands[0])
+    rows, cols = writer.valid(source)
+    same = _tile_type(source).shape == _tile_type(_var(op.result)).shape
+    # Only a row and a column turn into each other while their valid region is a run-time value.
+    _instruction(writer, op, op.operands, (rows, cols) if same else (cols, rows))
+
+
+def _concat(writer: KernelWriter, op: Op) -> None:
+    left, right = (_var(o) for o in op.operands)
+    rows, cols = writer.valid(right)
+    total = None
+    if _tile_type(_var(op.result)).valid[1] is None:
+        total = writer.text.new("valid_col")
+        offset = writer.text.index(_tile_type(left).shape[1])
+        writer.text.line(f"{total} = arith.addi {offset}, {cols} : index", op.span)
+    _instruction(writer, op, op.operands, (rows, total))
+
+
+def _load(writer: KernelWriter, op: Op) -> None:
+    result, (tensor, *offsets) = _var(op.result), op.operands
+    valid: Valid = (None, None)
+    if op.attrs["has_valid"]:
+        *offsets, rows, cols = offsets
+        valid = (writer.scalar(rows), writer.scalar(cols))
+    target = writer.define(result, writer.address(op), valid)
+    part, type_ = writer.partition(tensor, offsets, result, op.span)
+    writer.text.line(
+        f"pto.tload ins({part} : {type_}) outs({target} : {writer.type(result)})", op.span
+    )
+
+
+def _store(writer: KernelWriter, op: Op) -> None:
+    tile, *offsets, tensor = op.operands
+    part, type_ = writer.partition(tensor, offsets, _var(tile), op.span)
+    writer.text.line(
+        f"pto.tstore ins({writer.tile(tile)} : {writer.type(tile)}) outs({part} : {type_})",
+        op.span,
+    )
+
+
+def _create(writer: KernelWriter, op: Op) -> None:
+    writer.define(_var(op.result), writer.address(op))
+
+
+def _full(writer: KernelWriter, op: Op) -> None:
+    value, dtype = op.attrs["value"], op.attrs["dtype"]
+    assert isinstance(value, bool | int | float) and isinstance(dtype, DataType)
+    number = float(value) if dtype.is_float else int(value)
+    _instruction(writer, op, (Const(number, dtype),), (None, None))
+
+
+_FORMS: Mapping[str, Emitter] = MappingProxyType(
+    {
+        "tile.load": _load,
+        "tile.store": _store,
+        "tile.create": _create,
+        "tile.full": _full,
+        "tile.matmul": _matmul,
+        "tile.cast": _cast,
+        "tile.reshape": _reshape,
+        "tile.concat": _concat,
+        "tile.col_expand": _col_expand,
+        "tile.rsubs": _reversed_scalar,
+        "tile.rdivs": _reversed_scalar,
+        "tile.row_max": _row_reduction,
+        "tile.row_sum": _row_reduction,
+        "tile.row_min": _row_reduction,
+    }
+)
+
+# Every tile operation of the table; one that needs nothing special is elementwise in its first
+# operand.
+TILE_EMITTERS: Mapping[str, Emitter] = MappingProxyType(
+    {name: _FORMS.get(name, _elementwise) for name in OPS if name.startswith("tile.")}
+)
