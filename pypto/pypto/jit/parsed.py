@@ -1,0 +1,219 @@
+"""One function's own text: cut out of its file, parsed, and checked against its code object."""
+
+from __future__ import annotations
+
+import __future__
+
+import ast
+from dataclasses import dataclass
+from types import CodeType
+
+from pypto.jit.declaration import Declaration
+from pypto.jit.module_text import ModuleText
+from pypto.jit.names import NameUse, outside_names
+
+# The part of co_flags that changed how the text was compiled; `nested_scopes` is what every code
+# object of a nested function carries and no choice of the file's.
+_FUTURE_FLAGS = 0
+for _feature in set(__future__.all_feature_names) - {"nested_scopes"}:
+    _FUTURE_FLAGS |= getattr(__future__, _feature).compiler_flag
+_NESTED = 0x10
+_BLOCK = "if 1:"
+
+
+class SourceMissing(OSError):
+    """There is no text to compile a kernel from."""
+
+
+class SourceChanged(Exception):
+    """The text at a function's place is another one than what was imported."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParsedFunction:
+    """The text of a function and what it says.
+
+    `tree` was parsed from `lines` joined; `first_line` is the line of its ``def`` in the file.
+    Lines keep their indentation: an indented function is preceded by one line that opens a block.
+    """
+
+    tree: ast.FunctionDef
+    lines: tuple[str, ...]
+    first_line: int
+    names: tuple[NameUse, ...]
+
+    @property
+    def text(self) -> bytes:
+        """What was parsed, for a digest."""
+        return "\n".join(self.lines).encode("utf-8", "surrogatepass")
+
+
+def parse(declaration: Declaration) -> ParsedFunction:
+    """The text of a declared function.
+
+    Raises SourceMissing if there is none, SourceChanged if what is there is not that function.
+    """
+    name = declaration.function.__name__
+    text = declaration.text
+    if text is None:
+        raise SourceMissing(
+            f"the source of kernel {name!r} is not available: {_where(declaration)}; "
+            "define kernels in a file"
+        )
+    code = declaration.function.__code__
+    lines = _cut(text, code)
+    tree = _parse_definition(lines, code.co_name)
+    if tree is None:
+        # A string or a bracket that reaches further left than its function: ask the whole file.
+        lines = _cut_by_tree(text, code)
+        tree = _parse_definition(lines, code.co_name)
+    if tree is None:
+        raise SourceChanged(
+            f"source of kernel {name!r} changed since import: {_where(declaration)} "
+            "holds another text; restart the process"
+        )
+    offset = 2 if lines[0] == _BLOCK else 1
+    return ParsedFunction(
+        tree=tree,
+        lines=lines,
+        first_line=code.co_firstlineno + tree.lineno - offset,
+        names=outside_names(tree),
+    )
+
+
+def compiles_to(parsed: ParsedFunction, code: CodeType) -> bool:
+    """Whether the text means what was imported: whether it compiles to `code`.
+
+    Positions are ignored, so moving a function does not count; every instruction, name, constant
+    and default layout does.
+    """
+    lines = parsed.lines
+    if lines[0] == _BLOCK and code.co_flags & _NESTED:
+        # A nested function reads its captured names through cells, so it needs a scope with them.
+        lines = (f"def {_scope_name(code)}({', '.join(code.co_freevars)}):", *lines[1:])
+    try:
+        module = compile(
+            "\n".join(lines) + "\n",
+            code.co_filename,
+            "exec",
+            flags=code.co_flags & _FUTURE_FLAGS,
+            dont_inherit=True,
+        )
+    except (SyntaxError, ValueError):
+        return False
+    return any(_same_code(found, code) for found in _named(module, code.co_name, depth=2))
+
+
+def _where(declaration: Declaration) -> str:
+    code = declaration.function.__code__
+    return f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def _scope_name(code: CodeType) -> str:
+    # Another name than the function's, so that the search below finds the right one.
+    return f"_scope_{code.co_name}"
+
+
+def _named(code: CodeType, name: str, depth: int) -> list[CodeType]:
+    found = []
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            if constant.co_name == name:
+                found.append(constant)
+            elif depth > 1:
+                found.extend(_named(constant, name, depth - 1))
+    return found
+
+
+def _same_code(one: CodeType, other: CodeType) -> bool:
+    if (
+        one.co_code != other.co_code
+        or one.co_names != other.co_names
+        or one.co_varnames != other.co_varnames
+        or one.co_freevars != other.co_freevars
+        or one.co_cellvars != other.co_cellvars
+        or one.co_argcount != other.co_argcount
+        or one.co_posonlyargcount != other.co_posonlyargcount
+        or one.co_kwonlyargcount != other.co_kwonlyargcount
+        or one.co_flags != other.co_flags
+        or len(one.co_consts) != len(other.co_consts)
+    ):
+        return False
+    return all(map(_same_constant, one.co_consts, other.co_consts))
+
+
+def _same_constant(one: object, other: object) -> bool:
+    if isinstance(one, CodeType) and isinstance(other, CodeType):
+        return _same_code(one, other)
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_same_constant, one, other))
+    # repr tells apart what == does not: signed zeros, and it makes NaN equal to itself.
+    return one == other if isinstance(one, str | bytes | frozenset) else repr(one) == repr(other)
+
+
+def _cut(text: ModuleText, code: CodeType) -> tuple[str, ...]:
+    """The lines of a function by its code object's lines and its indentation."""
+    first = code.co_firstlineno - 1
+    if not 0 <= first < len(text.lines):
+        return ()
+    indent = _indent_of(text.lines[first])
+    end = max(_last_line(code), first + 1)
+    width = len(indent)
+    position = end
+    while position < len(text.lines):
+        line = text.lines[position]
+        stripped = line.lstrip()
+        position += 1
+        if not stripped or stripped[0] == "#":
+            continue
+        if len(line) - len(stripped) <= width:
+            break
+        end = position
+    return _block(text.lines[first:end], indent)
+
+
+def _cut_by_tree(text: ModuleText, code: CodeType) -> tuple[str, ...]:
+    try:
+        module = ast.parse("\n".join(text.lines))
+    except (SyntaxError, ValueError):
+        return ()
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
+            first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
+            if first == code.co_firstlineno and node.end_lineno is not None:
+                lines = text.lines[first - 1 : node.end_lineno]
+                return _block(lines, _indent_of(lines[0]))
+    return ()
+
+
+def _block(lines: tuple[str, ...], indent: str) -> tuple[str, ...]:
+    return (_BLOCK, *lines) if indent else lines
+
+
+def _indent_of(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _last_line(code: CodeType) -> int:
+    last = max((line for _, _, line in code.co_lines() if line), default=code.co_firstlineno)
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            last = max(last, _last_line(constant))
+    return last
+
+
+def _parse_definition(lines: tuple[str, ...], name: str) -> ast.FunctionDef | None:
+    if not lines:
+        return None
+    try:
+        module = ast.parse("\n".join(lines) + "\n")
+    except (SyntaxError, ValueError):
+        return None
+    body = module.body
+    if lines[0] == _BLOCK and len(body) == 1 and isinstance(body[0], ast.If):
+        body = body[0].body
+    if len(body) == 1 and isinstance(body[0], ast.FunctionDef) and body[0].name == name:
+        return body[0]
+    return None

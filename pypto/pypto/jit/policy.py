@@ -1,0 +1,113 @@
+"""Which cache policy a request is under: one complete configuration, captured once.
+
+A request's own configuration wins over the process's, which wins over the environment, which
+wins over the defaults. A winner is used whole: no field is ever filled from another level.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pypto_store import CacheConfig
+
+ENABLED_VARIABLE = "PYPTO_CACHE"
+ROOT_VARIABLE = "PYPTO_CACHE_DIR"
+READONLY_VARIABLE = "PYPTO_CACHE_READONLY"
+
+_SWITCH = {"0": False, "1": True}
+
+
+def environment_config(environ: Mapping[str, str]) -> CacheConfig:
+    """The configuration the environment names; ValueError naming a malformed variable."""
+    return CacheConfig(
+        enabled=_switch(environ, ENABLED_VARIABLE),
+        root=_root(environ),
+        readonly=_switch(environ, READONLY_VARIABLE),
+    )
+
+
+def _switch(environ: Mapping[str, str], name: str) -> bool:
+    text = environ.get(name, "0")
+    value = _SWITCH.get(text)
+    if value is None:
+        raise ValueError(f"{name}={text!r} must be exactly 0 or 1; correct it or unset it")
+    return value
+
+
+def _root(environ: Mapping[str, str]) -> Path | None:
+    text = environ.get(ROOT_VARIABLE)
+    if text is None:
+        return None
+    if not text:
+        raise ValueError(f"{ROOT_VARIABLE} is empty; name a directory or unset it")
+    return Path(text)
+
+
+@dataclass(frozen=True, slots=True)
+class CachePolicy:
+    """A configuration as one request captured it: every path is absolute.
+
+    `root` is None exactly when persistence is disabled: nothing may look for it then.
+    """
+
+    root: str | None
+    readonly: bool
+    extra_source_paths: tuple[str, ...]
+    extra_fingerprint: str | None
+
+    @property
+    def enabled(self) -> bool:
+        """Whether artifacts are looked up and published."""
+        return self.root is not None
+
+
+def capture_policy(config: CacheConfig, environ: Mapping[str, str], cwd: str) -> CachePolicy:
+    """`config` at this moment: relative paths are taken from `cwd`, the default root from HOME."""
+    if not config.enabled:
+        return CachePolicy(None, False, (), None)
+    root = _default_root(environ) if config.root is None else os.path.join(cwd, config.root)
+    return CachePolicy(
+        root=os.path.normpath(root),
+        readonly=config.readonly,
+        extra_source_paths=tuple(os.path.join(cwd, path) for path in config.extra_source_paths),
+        extra_fingerprint=config.extra_fingerprint,
+    )
+
+
+def _default_root(environ: Mapping[str, str]) -> str:
+    home = environ.get("HOME") or os.path.expanduser("~")
+    return os.path.join(home, ".cache", "pypto", "jit")
+
+
+class PolicyLevels:
+    """The process's configuration, if any, over the environment's."""
+
+    __slots__ = ("_configured",)
+
+    def __init__(self) -> None:
+        self._configured: CacheConfig | None = None
+
+    @property
+    def configured(self) -> CacheConfig | None:
+        """What `configure` was given last."""
+        return self._configured
+
+    def configure(self, config: CacheConfig | None) -> None:
+        """Make `config` the process's default; None gives the environment its say again."""
+        if config is not None and not isinstance(config, CacheConfig):
+            raise TypeError(f"configure_cache wants a CacheConfig or None, not {config!r}")
+        self._configured = config
+
+    def effective(self, own: CacheConfig | None, environ: Mapping[str, str]) -> CacheConfig:
+        """The one configuration a request is under; `own` is the request's.
+
+        Raises ValueError for a malformed variable, and only where the environment decides.
+        """
+        if own is not None:
+            return own
+        if self._configured is not None:
+            return self._configured
+        return environment_config(environ)

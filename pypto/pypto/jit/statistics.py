@@ -1,0 +1,88 @@
+"""What became of this process's requests, as counters that stay exact under threads and forks."""
+
+from __future__ import annotations
+
+import enum
+import os
+import threading
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """A snapshot of the counters of this process since it started.
+
+    Counters are not mutually exclusive: a disabled diagnostic request counts as disabled and as
+    forced. `lookup_ns` is time spent deciding and restoring, `build_ns` time spent building, both
+    in nanoseconds without any execution of a kernel.
+    """
+
+    requests: int = 0
+    object_hits: int = 0
+    ready_hits: int = 0
+    generated_hits: int = 0
+    misses: int = 0
+    disabled_requests: int = 0
+    forced_rebuilds: int = 0
+    bypasses: int = 0
+    last_bypass_reason: str | None = None
+    invalid_entries: int = 0
+    storage_errors: int = 0
+    generation_builds: int = 0
+    binary_builds: int = 0
+    lookup_ns: int = 0
+    build_ns: int = 0
+
+
+class Counter(enum.Enum):
+    """The counters; each value is a field of `CacheStats`."""
+
+    REQUESTS = "requests"
+    OBJECT_HITS = "object_hits"
+    READY_HITS = "ready_hits"
+    GENERATED_HITS = "generated_hits"
+    MISSES = "misses"
+    DISABLED_REQUESTS = "disabled_requests"
+    FORCED_REBUILDS = "forced_rebuilds"
+    INVALID_ENTRIES = "invalid_entries"
+    STORAGE_ERRORS = "storage_errors"
+    GENERATION_BUILDS = "generation_builds"
+    BINARY_BUILDS = "binary_builds"
+    LOOKUP_NS = "lookup_ns"
+    BUILD_NS = "build_ns"
+
+
+class Statistics:
+    """The counters themselves. A forked child starts with its parent's values."""
+
+    __slots__ = ("_counts", "_live_calls", "_lock", "_reason", "_bypasses")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts = dict.fromkeys(Counter, 0)
+        self._bypasses = 0
+        self._reason: str | None = None
+        # No fork may happen while another thread is half way through an update: the child would
+        # inherit a lock that nobody releases.
+        os.register_at_fork(
+            before=self._lock.acquire,
+            after_in_parent=self._lock.release,
+            after_in_child=self._lock.release,
+        )
+
+    def add(self, counter: Counter, amount: int = 1) -> None:
+        """Raise one counter."""
+        with self._lock:
+            self._counts[counter] += amount
+
+    def bypass(self, reason: str) -> None:
+        """Count a bypass and keep its reason as the latest."""
+        with self._lock:
+            self._bypasses += 1
+            self._reason = reason
+
+    def snapshot(self) -> CacheStats:
+        """All counters at one moment."""
+        with self._lock:
+            counts = {counter.value: count for counter, count in self._counts.items()}
+            return CacheStats(**counts, bypasses=self._bypasses, last_bypass_reason=self._reason)
