@@ -76,11 +76,13 @@ _TO_INTEGER = Helper(
 // Towards zero; NaN gives 0 and what is out of range the nearest end.
 template <class T>
 T to_integer(float value) {
-  const double low = static_cast<double>(std::numeric_limits<T>::min());
-  const double high = static_cast<double>(std::numeric_limits<T>::max());
+  constexpr bool is_signed = static_cast<T>(-1) < 0;
+  constexpr uint64_t ones = ~uint64_t{0} >> (64 - 8 * sizeof(T) + (is_signed ? 1 : 0));
+  constexpr T high = static_cast<T>(ones);
+  constexpr T low = is_signed ? static_cast<T>(-high - 1) : T{0};
   if (value != value) return 0;
-  if (value <= low) return std::numeric_limits<T>::min();
-  if (value >= high) return std::numeric_limits<T>::max();
+  if (value <= static_cast<float>(low)) return low;
+  if (value >= static_cast<float>(high)) return high;
   return static_cast<T>(value);
 }
 """,

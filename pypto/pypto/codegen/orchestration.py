@@ -44,8 +44,6 @@ def orchestration_text(
     count = len(abi.parameters)
     lines = ['#include "pypto_rt/pto_orchestration_api.h"', ""]
     if helpers:
-        if any("numeric_limits" in text for text in helpers):
-            lines[1:1] = ["", "#include <limits>"]
         lines += ["namespace {", "", *"\n".join(helpers).splitlines(), "", "}  // namespace", ""]
     lines += [
         'extern "C" PTO2OrchestrationConfig aicpu_orchestration_config(const ChipTaskArgs&) {',

@@ -1,0 +1,8 @@
+"""The compile driver: from programs to artifacts."""
+
+from __future__ import annotations
+
+from pypto.compiler.driver import Assembler, BuiltSources, build_sources, lower
+from pypto.compiler.errors import AssemblyFailed
+
+__all__ = ["Assembler", "AssemblyFailed", "BuiltSources", "build_sources", "lower"]

@@ -1,0 +1,155 @@
+"""From a program to a directory of sources: passes, code generation, the assembler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from pypto.backend import DEFAULT_RUNTIME, RuntimeKind, Target
+from pypto.codegen import ENTRY_SYMBOL, GeneratedSources, KernelSource, generate
+from pypto.compiler.errors import AssemblyFailed
+from pypto.compiler.tree import kernel_config_module, staged, write_files
+from pypto.ir.nodes import Program
+from pypto.ir.param_info import params_of
+from pypto.ir.passes import PASSES, limits_of
+from pypto.runtime import compiled_meta, kernel_config
+from pypto.runtime.compiled_meta import CompiledMeta
+from pypto.runtime.kernel_config import KernelConfig, KernelEntry, OrchestrationEntry
+from pypto_toolchains.process import ToolFailed, run_tool
+
+STAGE = "ptoas"
+
+# Sees the program before the first pass (index 0, "frontend") and after each.
+PassObserver = Callable[[int, str, Program], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Assembler:
+    """How the assembler is run. ``timeout`` is in seconds and for one module."""
+
+    path: Path
+    environ: Mapping[str, str]
+    timeout: float
+    parallel: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltSources:
+    """A directory of sources and what its two tables say."""
+
+    output_dir: Path
+    config: KernelConfig
+    meta: CompiledMeta
+
+
+def lower(program: Program, target: Target, observe: PassObserver | None = None) -> Program:
+    """The lowered form of a program in frontend form; CompileError where there is none."""
+    limits = limits_of(target.backend_type)
+    if observe is not None:
+        observe(0, "frontend", program)
+    for index, apply in enumerate(PASSES, start=1):
+        program = apply(program, limits)
+        if observe is not None:
+            observe(index, apply.__name__, program)
+    return program
+
+
+def build_sources(
+    program: Program,
+    output_dir: Path,
+    *,
+    target: Target,
+    assembler: Assembler,
+    runtime: RuntimeKind = DEFAULT_RUNTIME,
+    extra_files: Mapping[str, str] | None = None,
+    observe: PassObserver | None = None,
+) -> BuiltSources:
+    """Compile a program in frontend form and write its sources to `output_dir`, all or nothing.
+
+    Raises CompileError for a program that cannot be compiled, AssemblyFailed or ToolError where
+    the assembler fails, OSError where the directory cannot be written.
+    """
+    lowered = lower(program, target, observe)
+    generated = generate(lowered, target.backend_type.arch)
+    config = _config(generated, target, runtime)
+    entry = lowered.functions[lowered.entry]
+    meta = CompiledMeta(
+        params=params_of(entry),
+        num_return_types=len(entry.return_types),
+        platform=target.token,
+        backend_type=target.backend_type,
+    )
+    with staged(output_dir) as staging:
+        write_files(staging, {f"ptoas/{k.name}.pto": k.pto for k in generated.kernels})
+        _assemble_all(staging, generated, target, assembler)
+        wrappers = {
+            _kernel_path(k): k.wrapper(
+                (staging / f"ptoas/{k.name}.cpp").read_text(encoding="utf-8")
+            )
+            for k in generated.kernels
+        }
+        write_files(
+            staging,
+            {
+                **wrappers,
+                **(extra_files or {}),
+                config.orchestration.source: generated.orchestration,
+                "kernel_config.py": kernel_config_module(config),
+                kernel_config.FILE_NAME: config.to_json(),
+                compiled_meta.FILE_NAME: meta.to_json(),
+            },
+        )
+    return BuiltSources(output_dir, config, meta)
+
+
+def _assemble_all(
+    staging: Path, generated: GeneratedSources, target: Target, assembler: Assembler
+) -> None:
+    directory = staging / "ptoas"
+
+    def assemble(kernel: KernelSource) -> None:
+        # Relative names, so that no directory can enter the assembler's output.
+        argv = [str(assembler.path), f"{kernel.name}.pto", "-o", f"{kernel.name}.cpp"]
+        argv += [f"--pto-arch={target.backend_type.arch}", "--pto-level=level3"]
+        argv += ["--enable-insert-sync"]
+        try:
+            run_tool(
+                argv,
+                cwd=directory,
+                environ=assembler.environ,
+                timeout=assembler.timeout,
+                stage=STAGE,
+            )
+        except ToolFailed as error:
+            raise AssemblyFailed(kernel.name, kernel.pto, str(error)) from error
+
+    if len(generated.kernels) <= 1 or assembler.parallel <= 1:
+        for kernel in generated.kernels:
+            assemble(kernel)
+        return
+    with ThreadPoolExecutor(max_workers=assembler.parallel) as pool:
+        # The list makes the first failure in program order the one that is raised.
+        list(pool.map(assemble, generated.kernels))
+
+
+def _kernel_path(kernel: KernelSource) -> str:
+    return f"kernels/{kernel.core_type}/{kernel.name}.cpp"
+
+
+def _config(generated: GeneratedSources, target: Target, runtime: RuntimeKind) -> KernelConfig:
+    return KernelConfig(
+        platform=target.token,
+        runtime=runtime,
+        aicpu_thread_num=0,
+        orchestration=OrchestrationEntry(
+            source=f"orchestration/{generated.entry}.cpp",
+            function_name=ENTRY_SYMBOL,
+            signature=generated.signature,
+        ),
+        kernels=tuple(
+            KernelEntry(k.func_id, k.name, _kernel_path(k), k.core_type, k.signature)
+            for k in generated.kernels
+        ),
+    )
