@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from pypto_store.digest import is_digest_name
 from pypto_store.entry import Entry
 from pypto_store.keys import ArtifactKey, ArtifactSpec, State
 from pypto_store.outcomes import Hit, Invalid, Lookup, Miss
 from pypto_store.validation import SlotFault, open_slot, read_bounded, validate_slot
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pypto_store.layout import Layout

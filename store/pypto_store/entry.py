@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
 from dataclasses import dataclass, field
 from pathlib import Path
-
-from pypto_store.paths import MANIFEST_NAME
 from typing import TYPE_CHECKING
 
+from pypto_store.paths import MANIFEST_NAME
+
 if TYPE_CHECKING:
-    from pypto_store.manifest import FileRecord, Manifest
-    from pypto_store.keys import ArtifactKey, ArtifactSpec
     from collections.abc import Mapping
+
+    from pypto_store.keys import ArtifactKey, ArtifactSpec
+    from pypto_store.manifest import FileRecord, Manifest
 
 _CHUNK = 1024 * 1024
 
@@ -78,22 +80,31 @@ class Entry:
 
         Copies, never links: the receiver may write into them. All files get one modification
         time, so that no tool takes one for older than another. FileExistsError if a file is
-        already there; EntryChanged if the entry is no longer what was validated.
+        already there; EntryChanged if the entry is no longer what was validated. Then the files
+        written so far are gone again.
         """
         target = os.fspath(destination)
         stamp = os.stat(f"{self.directory}/{MANIFEST_NAME}", follow_symlinks=False).st_mtime_ns
         os.makedirs(target, exist_ok=True)
-        for record in self.manifest.files:
-            place = f"{target}/{record.path}"
-            if "/" in record.path:
-                os.makedirs(os.path.dirname(place), exist_ok=True)
-            self._copy(record, place, stamp)
+        written: list[str] = []
+        try:
+            for record in self.manifest.files:
+                place = f"{target}/{record.path}"
+                if "/" in record.path:
+                    os.makedirs(os.path.dirname(place), exist_ok=True)
+                self._copy(record, place, stamp, written)
+        except BaseException:
+            for place in written:
+                with contextlib.suppress(OSError):
+                    os.unlink(place)
+            raise
 
-    def _copy(self, record: FileRecord, place: str, stamp: int) -> None:
+    def _copy(self, record: FileRecord, place: str, stamp: int, written: list[str]) -> None:
         source = self._open(record)
         try:
             mode = 0o777 if record.executable else 0o666
             sink = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+            written.append(place)
             try:
                 found = hashlib.sha256()
                 size = 0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from pypto_store.paths import path_fault
 from pypto_store.records import RecordBuilder
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pypto_store.digest import Digest

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pypto_store.digest import is_digest_name
 from pypto_store.keys import ArtifactSpec, State
 from pypto_store.layout import Layout, resolve
 from pypto_store.validation import SlotFault, open_slot, read_manifest
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pypto_store.manifest import Manifest
     from collections.abc import Iterator
+
+    from pypto_store.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True)

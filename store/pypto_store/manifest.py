@@ -24,9 +24,11 @@ here; a reader refuses the numbers it does not know.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii
-from typing import NamedTuple, NoReturn, TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from pypto_store.digest import Digest, is_digest_name
 from pypto_store.keys import ArtifactKey, ArtifactSpec, State
@@ -46,6 +48,18 @@ _FILE_FIELDS = frozenset({"executable", "path", "sha256", "size"})
 _STATES = {state.value: state for state in State}
 
 
+# One canonical file, or the comma before it and one; sizes here stay below 2**63.
+_PLAIN_FILE = re.compile(
+    r'(?:\A|,)\{"executable":(false|true),'
+    r'"path":"([A-Za-z0-9_][A-Za-z0-9_.+@=-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.+@=-]*)*)",'
+    r'"sha256":"([0-9a-f]{64})","size":(0|[1-9][0-9]{0,17})\}'
+)
+_PLAIN_FILE_FIXED = len('{"executable":,"path":"","sha256":"","size":}') + 64
+
+
+_TAIL_START = b'],"key":'
+
+
 class ManifestError(ValueError):
     """A manifest that says something impossible, or not what was asked for."""
 
@@ -62,6 +76,10 @@ class FileRecord(NamedTuple):
     executable: bool
 
 
+# The generated constructor of a named tuple costs twice as much.
+_new_record = tuple.__new__
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """Everything an entry claims about itself; consistent from birth (ManifestError if not)."""
@@ -71,31 +89,44 @@ class Manifest:
     files: tuple[FileRecord, ...]
 
     def __post_init__(self) -> None:
-        previous = ""
-        directories: set[str] = set()
-        names: set[str] = set()
         for path, size, sha256, executable in self.files:
             if fault := path_fault(path):
                 raise ManifestError(fault)
-            if path <= previous:
-                raise ManifestError(f"files are not in strictly ascending order at {path!r}")
-            previous = path
             if type(size) is not int or not 0 <= size <= _FILE_SIZE_LIMIT:
                 raise ManifestError(f"{path!r} has an impossible size {size!r}")
             if type(sha256) is not str or not is_digest_name(sha256):
                 raise ManifestError(f"{path!r} has a malformed sha256 {sha256!r}")
             if type(executable) is not bool:
                 raise ManifestError(f"{path!r}: executable is neither true nor false")
-            names.add(path)
+        self._check_names()
+
+    @classmethod
+    def _of_checked_records(
+        cls, key: ArtifactKey, spec: ArtifactSpec, files: tuple[FileRecord, ...]
+    ) -> Manifest:
+        """A manifest of records whose four values are each proven right already."""
+        manifest = object.__new__(cls)
+        object.__setattr__(manifest, "key", key)
+        object.__setattr__(manifest, "spec", spec)
+        object.__setattr__(manifest, "files", files)
+        manifest._check_names()
+        return manifest
+
+    def _check_names(self) -> None:
+        paths = [record[0] for record in self.files]
+        names = set(paths)
+        if paths != sorted(names):
+            raise ManifestError("files are not in strictly ascending order of their paths")
+        directories: set[str] = set()
+        for path in paths:
             parent = path.rpartition("/")[0]
             while parent and parent not in directories:
                 directories.add(parent)
                 parent = parent.rpartition("/")[0]
         if clash := directories & names:
             raise ManifestError(f"{min(clash)!r} is both a file and a directory")
-        for path in self.spec.required_files:
-            if path not in names:
-                raise ManifestError(f"required file {path!r} is not in the inventory")
+        if missing := set(self.spec.required_files) - names:
+            raise ManifestError(f"required file {min(missing)!r} is not in the inventory")
 
     @property
     def payload_size(self) -> int:
@@ -126,18 +157,29 @@ def parse(
     """
     if len(data) > SIZE_LIMIT:
         raise ManifestError(f"manifest is larger than {SIZE_LIMIT} bytes")
-    if key is not None and spec is not None:
-        # The canonical bytes around the file list are known beforehand: comparing them proves
-        # key and specification without parsing either.
-        head, tail = _head(key), _tail(key, spec)
-        if data.startswith(head) and data.endswith(tail) and len(data) >= len(head) + len(tail):
-            body = data[len(head) : len(data) - len(tail)]
-            document = _load(b"[" + body + b"]")
-            files = _files(document)
-            if _encode_files(files) != body:
-                _refuse_spelling(data)
-            return Manifest(key, spec, files)
+    if key is not None:
+        # The canonical bytes around the file list are known beforehand, but for the spec:
+        # comparing them proves key and specification without parsing either.
+        head = _head(key)
+        tail_at = data.rfind(_TAIL_START)
+        if data.startswith(head) and tail_at >= len(head):
+            tail = data[tail_at:]
+            found = _spec_of_tail(tail) if spec is None else spec
+            if found is not None and tail == _tail(key, found):
+                plain = _plain_files(data[len(head) : tail_at])
+                if plain is not None:
+                    return Manifest._of_checked_records(key, found, plain)
     return _parse_whole(data, key, spec)
+
+
+@lru_cache(maxsize=64)
+def _spec_of_tail(tail: bytes) -> ArtifactSpec | None:
+    """The specification in what follows the file list, or None if it takes a closer look."""
+    try:
+        document = json.loads(b"{" + tail[len(_TAIL_START) - len(b'"key":') :])
+        return _spec(document["spec"])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
 
 
 def _parse_whole(data: bytes, key: ArtifactKey | None, spec: ArtifactSpec | None) -> Manifest:
@@ -198,6 +240,21 @@ def _files(value: object) -> tuple[FileRecord, ...]:
             _fields("file", item, _FILE_FIELDS)
         records.append(FileRecord(item["path"], item["size"], item["sha256"], item["executable"]))
     return tuple(records)
+
+
+def _plain_files(body: bytes) -> tuple[FileRecord, ...] | None:
+    """The files of a list in which every one is spelled canonically with a plain path, or None.
+
+    Matches that leave no byte of the list uncovered are the list: so this accepts nothing that
+    the general parser would not, in a fifth of its time.
+    """
+    found = _PLAIN_FILE.findall(body.decode("ascii", "replace"))
+    covered = len(found) - 1 + len(found) * _PLAIN_FILE_FIXED
+    records = []
+    for flag, path, sha256, size in found:
+        covered += len(flag) + len(path) + len(size)
+        records.append(_new_record(FileRecord, (path, int(size), sha256, flag == "true")))
+    return tuple(records) if covered == len(body) and body[:1] == b"{" else None
 
 
 def _load(data: bytes) -> object:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias, TYPE_CHECKING
-
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pypto_store.digest import Digest
     from pypto_store.entry import Entry
-    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)

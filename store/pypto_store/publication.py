@@ -21,6 +21,7 @@ import os
 import shutil
 import stat
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pypto_store import crash_points, linux
 from pypto_store.digest import Digest
@@ -38,7 +39,6 @@ from pypto_store.layout import (
 from pypto_store.manifest import FileRecord, Manifest, ManifestError
 from pypto_store.paths import MANIFEST_NAME, path_fault
 from pypto_store.validation import SlotFault, validate_payload
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -29,7 +29,8 @@ from __future__ import annotations
 import hashlib
 import math
 import struct
-from typing import TypeAlias, TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias
 
 from pypto_store.digest import Digest
 
@@ -46,8 +47,19 @@ _MAGIC = b"PR\x01"
 _NAN = struct.pack(">Q", 0x7FF8_0000_0000_0000)
 
 
+_length = struct.Struct(">Q").pack
+
+
 def _framed(data: bytes) -> bytes:
-    return struct.pack(">Q", len(data)) + data
+    return _length(len(data)) + data
+
+
+@lru_cache(maxsize=512)
+def _name(name: str) -> bytes:
+    """A framed name; the same few are used in every request."""
+    if not name:
+        raise ValueError("records and their fields need names")
+    return _framed(name.encode("utf-8"))
 
 
 def _text(value: str) -> bytes:
@@ -88,7 +100,7 @@ def encode_value(value: Value) -> bytes:
         return _boolean(bool(value))
     if isinstance(value, (tuple, list)) and kind in (tuple, list):
         parts = [encode_value(item) for item in value]
-        return b"s" + struct.pack(">Q", len(parts)) + b"".join(parts)
+        return b"s" + _length(len(parts)) + b"".join(parts)
     if isinstance(value, str) and kind is str:
         return _text(value)
     if isinstance(value, int) and kind is int:
@@ -111,18 +123,14 @@ class RecordBuilder:
     __slots__ = ("_names", "_parts")
 
     def __init__(self, name: str) -> None:
-        if not name:
-            raise ValueError("a record needs a name")
-        self._parts: list[_Bytes] = [_MAGIC, _framed(name.encode("utf-8"))]
+        self._parts: list[_Bytes] = [_MAGIC, _name(name)]
         self._names: set[str] = set()
 
     def _field(self, name: str, encoded: _Bytes) -> RecordBuilder:
-        if not name:
-            raise ValueError("a record field needs a name")
         if name in self._names:
             raise ValueError(f"record field {name!r} is given twice")
         self._names.add(name)
-        self._parts += (_framed(name.encode("utf-8")), encoded)
+        self._parts += (_name(name), encoded)
         return self
 
     @staticmethod

@@ -12,14 +12,15 @@ import hashlib
 import os
 import stat
 import threading
+from typing import TYPE_CHECKING
 
 from pypto_store.manifest import SIZE_LIMIT, FileRecord, Manifest, ManifestError, parse
 from pypto_store.paths import MANIFEST_NAME, RESERVED_NAMES, SIGNATURE_NAME
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pypto_store.keys import ArtifactKey, ArtifactSpec, State
     from collections.abc import Iterable
+
+    from pypto_store.keys import ArtifactKey, ArtifactSpec, State
 
 # O_NONBLOCK: opening a FIFO that someone put into an entry must not wait for its writer.
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
