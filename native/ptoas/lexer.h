@@ -18,6 +18,7 @@ enum class TokenKind : unsigned char {
   String,   // "..." ; text is between the quotes, escapes as written
   Punct,    // one of ( ) { } [ ] < > , : = ? ! #
   Arrow,    // ->
+  Invalid,  // no token starts here
 };
 
 struct Token {

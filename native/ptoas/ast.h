@@ -1,0 +1,180 @@
+// What the parser makes of the text. Names are unresolved until the verifier has filled in the
+// `value` of every operand and result; views point into the Source.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "instruction_table.h"
+#include "scalar_table.h"
+#include "source.h"
+#include "types.h"
+
+namespace ptoas {
+
+// Index of a value in its function, in order of definition.
+using ValueId = std::uint32_t;
+constexpr ValueId kUnresolved = 0xffffffffu;
+
+// A use of a value.
+struct Operand {
+  std::string_view name;
+  Position position = 0;
+  ValueId value = kUnresolved;
+};
+
+// A definition of a value.
+struct Result {
+  std::string_view name;
+  Position position = 0;
+  ValueId value = kUnresolved;
+  // `%r:2` defines two results of one name, used as %r#0 and %r#1; otherwise kWhole.
+  static constexpr std::int32_t kWhole = -1;
+  std::int32_t part = kWhole;
+};
+
+// A type written at a place, so that a message can point at it.
+struct TypeUse {
+  Type type;
+  Position position = 0;
+};
+
+// The user's place, from a trailing loc("unit":line:column). The unit is unescaped.
+struct UserLocation {
+  std::string unit;
+  std::int64_t line = 0;
+  std::int64_t column = 0;
+};
+
+// {name = #pto.kind<value>}, also written #pto<kind value>.
+struct Attribute {
+  std::string_view name;
+  std::string_view kind;
+  std::string_view value;
+  Position position = 0;
+};
+
+struct Statement;
+
+// Statements between braces. `yields` are the operands of the scf.yield that ends it.
+struct Block {
+  std::vector<Statement> statements;
+  std::vector<Operand> yields;
+  std::vector<TypeUse> yield_types;
+  bool has_yield = false;
+  Position end = 0;  // of the yield, or of the closing brace
+};
+
+// A value of an arith.constant. Bits are the value's own bit pattern, sign extended for integers.
+struct Constant {
+  Element element;
+  std::int64_t bits = 0;
+};
+
+struct ConstantOp {
+  Constant constant;
+};
+
+struct ScalarOp {
+  const ScalarSpec* spec = nullptr;
+  const ComparePredicate* predicate = nullptr;  // of a comparison only
+  std::vector<Operand> operands;
+  TypeUse source;  // of the operands
+  TypeUse target;  // of the result
+};
+
+struct MakeViewOp {
+  Operand pointer;
+  std::vector<Operand> shape;
+  std::vector<Operand> strides;
+  bool column_major = false;  // layout = #pto.layout<dn>
+  TypeUse type;
+};
+
+struct PartitionOp {
+  Operand view;
+  std::vector<Operand> offsets;
+  std::vector<Operand> sizes;
+  TypeUse view_type;
+  TypeUse type;
+};
+
+struct AllocTileOp {
+  std::optional<Operand> address;
+  std::optional<Operand> valid_rows;
+  std::optional<Operand> valid_cols;
+  TypeUse type;
+};
+
+struct SetValidShapeOp {
+  Operand tile;
+  Operand rows;
+  Operand cols;
+  TypeUse type;
+};
+
+// mnemonic ins(...) outs(...) {attribute}
+struct InstructionOp {
+  std::string_view mnemonic;
+  std::vector<Operand> ins;
+  std::vector<TypeUse> in_types;
+  std::vector<Operand> outs;
+  std::vector<TypeUse> out_types;
+  std::optional<Attribute> attribute;
+  const InstructionSpec* spec = nullptr;            // chosen by the verifier
+  const AttributeValue* attribute_value = nullptr;  // likewise; null where the row has none
+};
+
+struct ForOp {
+  Result induction;
+  Operand lower, upper, step;
+  std::vector<Result> carried;  // iter_args, as seen in the body
+  std::vector<Operand> initial;
+  std::vector<TypeUse> types;
+  Block body;
+};
+
+struct IfOp {
+  Operand condition;
+  std::vector<TypeUse> types;
+  Block then_block;
+  std::optional<Block> else_block;
+};
+
+using Node = std::variant<ConstantOp, ScalarOp, MakeViewOp, PartitionOp, AllocTileOp,
+                          SetValidShapeOp, InstructionOp, ForOp, IfOp>;
+
+struct Statement {
+  Position position = 0;
+  std::vector<Result> results;
+  std::optional<UserLocation> location;
+  Node node;
+};
+
+struct Parameter {
+  Result name;
+  TypeUse type;
+};
+
+enum class KernelKind : std::uint8_t { Unspecified, Vector, Cube };
+
+struct Function {
+  std::string_view name;
+  Position position = 0;
+  std::vector<Parameter> parameters;
+  KernelKind kind = KernelKind::Unspecified;
+  Block body;
+};
+
+struct Module {
+  Position position = 0;
+  std::optional<std::string_view> arch;
+  Position arch_position = 0;
+  std::vector<Function> functions;
+};
+
+}  // namespace ptoas

@@ -1,0 +1,258 @@
+#include "instruction_table.h"
+
+#include "rules.h"
+
+namespace ptoas {
+namespace {
+
+constexpr Elements kFloats = bit(Element::F32) | bit(Element::F16) | bit(Element::BF16);
+constexpr Elements kSigned = kFloats | bit(Element::I8) | bit(Element::I16) | bit(Element::I32) |
+                             bit(Element::I64);
+constexpr Elements kAny = kSigned | bit(Element::UI8);
+constexpr Elements kFactors = kFloats | bit(Element::I8);
+constexpr Elements kSums = bit(Element::F32) | bit(Element::I32);
+
+constexpr Spaces kVec = bit(Space::Vec);
+constexpr Spaces kAnySpace = kVec | bit(Space::Mat) | bit(Space::Left) | bit(Space::Right) |
+                             bit(Space::Acc);
+
+constexpr OperandSpec tile(std::string_view role, Elements elements, Spaces spaces = kVec) {
+  return {OperandKind::Tile, role, spaces, elements};
+}
+constexpr OperandSpec partition(std::string_view role) {
+  return {OperandKind::Partition, role, 0, kAny};
+}
+constexpr OperandSpec scalar(Elements elements) {
+  return {OperandKind::Scalar, "scalar", 0, elements};
+}
+
+constexpr OperandSpec result(Elements elements) { return tile("result", elements); }
+
+constexpr AttributeValue kRoundModes[] = {
+    {"NONE", "pto::RoundMode::CAST_NONE"},   {"RINT", "pto::RoundMode::CAST_RINT"},
+    {"ROUND", "pto::RoundMode::CAST_ROUND"}, {"FLOOR", "pto::RoundMode::CAST_FLOOR"},
+    {"CEIL", "pto::RoundMode::CAST_CEIL"},   {"TRUNC", "pto::RoundMode::CAST_TRUNC"},
+    {"ODD", "pto::RoundMode::CAST_ODD"},
+};
+constexpr AttributeSpec kRounding{"rmode", "round_mode", kRoundModes, 1};
+
+// Shapes that many rows share. Operand 0 is the destination.
+
+constexpr InstructionSpec unary(std::string_view mnemonic, std::string_view call, Elements on) {
+  return {mnemonic,
+          call,
+          "01",
+          {result(on), tile("source", on)},
+          {{{rules::same_element, {0, 1}}, {rules::same_valid, {0, 1}}}}};
+}
+
+constexpr InstructionSpec binary(std::string_view mnemonic, std::string_view call, Elements on) {
+  return {mnemonic,
+          call,
+          "012",
+          {result(on), tile("left operand", on), tile("right operand", on)},
+          {{{rules::same_element, {1, 2}},
+            {rules::same_valid, {1, 2}},
+            {rules::same_element, {1, 0}},
+            {rules::same_valid, {1, 0}}}}};
+}
+
+constexpr InstructionSpec tile_scalar(std::string_view mnemonic, std::string_view call,
+                                      Elements on) {
+  return {mnemonic,
+          call,
+          "012",
+          {result(on), tile("tile", on), scalar(on)},
+          {{{rules::scalar_for, {2, 1}},
+            {rules::same_element, {1, 0}},
+            {rules::same_valid, {1, 0}}}}};
+}
+
+constexpr InstructionSpec scalar_tile(std::string_view mnemonic, std::string_view call,
+                                      Elements on) {
+  return {mnemonic,
+          call,
+          "012",
+          {result(on), scalar(on), tile("tile", on)},
+          {{{rules::scalar_for, {1, 2}},
+            {rules::same_element, {2, 0}},
+            {rules::same_valid, {2, 0}}}}};
+}
+
+constexpr InstructionSpec row_reduction(std::string_view mnemonic, std::string_view call,
+                                        Elements on) {
+  return {mnemonic,
+          call,
+          "012",
+          {result(on), tile("source", on), tile("scratch tile", on)},
+          {{{rules::same_element, {1, 0}},
+            {rules::value_per_row, {0, 1}},
+            {rules::scratch_for, {2, 1}}}}};
+}
+
+constexpr InstructionSpec with_row_values(std::string_view mnemonic, std::string_view call,
+                                          Elements on) {
+  return {mnemonic,
+          call,
+          "012",
+          {result(on), tile("tile", on), tile("per-row operand", on)},
+          {{{rules::same_element, {1, 2}},
+            {rules::value_per_row, {2, 1}},
+            {rules::same_element, {1, 0}},
+            {rules::same_valid, {1, 0}}}}};
+}
+
+constexpr InstructionSpec with_column_values(std::string_view mnemonic, std::string_view call,
+                                             Elements on) {
+  return {mnemonic,
+          call,
+          "012",
+          {result(on), tile("tile", on), tile("per-column operand", on)},
+          {{{rules::same_element, {1, 2}},
+            {rules::value_per_column, {2, 1}},
+            {rules::same_element, {1, 0}},
+            {rules::same_valid, {1, 0}}}}};
+}
+
+// Rows of one mnemonic stand together.
+constexpr InstructionSpec kInstructions[] = {
+    // Between global and on-chip memory.
+    {"pto.tload",
+     "TLOAD",
+     "01",
+     {tile("tile", kAny, kVec | bit(Space::Mat)), partition("partition")},
+     {{{rules::same_element, {0, 1}}, {rules::tile_matches_partition, {0, 1}}}}},
+    {"pto.tstore",
+     "TSTORE",
+     "01",
+     {partition("partition"), tile("tile", kAny, kVec | bit(Space::Mat) | bit(Space::Acc))},
+     {{{rules::same_or_narrowed, {0, 1}}, {rules::tile_matches_partition, {1, 0}}}}},
+
+    // Between on-chip memories and shapes.
+    {"pto.tmov",
+     "TMOV",
+     "01",
+     {tile("result", kAny, kAnySpace), tile("source", kAny, kAnySpace)},
+     {{{rules::movable, {0, 1}}, {rules::same_valid, {0, 1}}}}},
+    {"pto.treshape",
+     "TRESHAPE",
+     "01",
+     {result(kAny), tile("source", kAny)},
+     {{{rules::same_element, {0, 1}}, {rules::same_count, {0, 1}}}}},
+    {"pto.tconcat",
+     "TCONCAT",
+     "012",
+     {result(kAny), tile("left operand", kAny), tile("right operand", kAny)},
+     {{{rules::same_element, {1, 2}},
+       {rules::same_element, {1, 0}},
+       {rules::columns_joined, {0, 1, 2}}}}},
+    {"pto.ttrans",
+     "TTRANS",
+     "012",
+     {result(kAny), tile("source", kAny), tile("scratch tile", kAny)},
+     {{{rules::same_element, {1, 0}},
+       {rules::transposed, {0, 1}},
+       {rules::scratch_for, {2, 1}}}}},
+    {"pto.tfillpad",
+     "TFILLPAD",
+     "01",
+     {result(kAny), tile("source", kAny)},
+     {{{rules::same_element, {0, 1}}, {rules::fits_into, {0, 1}}}}},
+    {"pto.texpands",
+     "TEXPANDS",
+     "01",
+     {result(kAny), scalar(kAny)},
+     {{{rules::scalar_for, {1, 0}}}}},
+    {"pto.tcvt",
+     "TCVT",
+     "01",
+     {result(kAny), tile("source", kAny)},
+     {{{rules::same_valid, {0, 1}}}},
+     &kRounding},
+
+    // Element by element.
+    binary("pto.tadd", "TADD", kAny),
+    binary("pto.tsub", "TSUB", kAny),
+    binary("pto.tmul", "TMUL", kAny),
+    binary("pto.tdiv", "TDIV", kAny),
+    binary("pto.tmax", "TMAX", kAny),
+    binary("pto.tmin", "TMIN", kAny),
+    tile_scalar("pto.tadds", "TADDS", kAny),
+    tile_scalar("pto.tsubs", "TSUBS", kAny),
+    scalar_tile("pto.tsubs", "TSUBS", kAny),
+    tile_scalar("pto.tmuls", "TMULS", kAny),
+    tile_scalar("pto.tdivs", "TDIVS", kAny),
+    scalar_tile("pto.tdivs", "TDIVS", kAny),
+    tile_scalar("pto.tmaxs", "TMAXS", kAny),
+    tile_scalar("pto.tmins", "TMINS", kAny),
+    unary("pto.texp", "TEXP", kFloats),
+    unary("pto.tlog", "TLOG", kFloats),
+    unary("pto.tsqrt", "TSQRT", kFloats),
+    unary("pto.trsqrt", "TRSQRT", kFloats),
+    unary("pto.trecip", "TRECIP", kFloats),
+    unary("pto.tneg", "TNEG", kSigned),
+    unary("pto.tabs", "TABS", kSigned),
+    unary("pto.trelu", "TRELU", kSigned),
+
+    // Along rows and columns.
+    row_reduction("pto.trowmax", "TROWMAX", kAny),
+    row_reduction("pto.trowmin", "TROWMIN", kAny),
+    row_reduction("pto.trowsum", "TROWSUM", kAny),
+    {"pto.trowexpand",
+     "TROWEXPAND",
+     "01",
+     {result(kAny), tile("per-row operand", kAny)},
+     {{{rules::same_element, {0, 1}}, {rules::value_per_row, {1, 0}}}}},
+    with_row_values("pto.trowexpandadd", "TROWEXPANDADD", kAny),
+    with_row_values("pto.trowexpandsub", "TROWEXPANDSUB", kAny),
+    with_row_values("pto.trowexpandmul", "TROWEXPANDMUL", kAny),
+    with_row_values("pto.trowexpanddiv", "TROWEXPANDDIV", kAny),
+    {"pto.tcolexpand",
+     "TCOLEXPAND",
+     "01",
+     {result(kAny), tile("per-column operand", kAny)},
+     {{{rules::same_element, {0, 1}}, {rules::value_per_column, {1, 0}}}}},
+    with_column_values("pto.tcolexpandadd", "TCOLEXPANDADD", kAny),
+    with_column_values("pto.tcolexpandsub", "TCOLEXPANDSUB", kAny),
+    with_column_values("pto.tcolexpandmul", "TCOLEXPANDMUL", kAny),
+    with_column_values("pto.tcolexpanddiv", "TCOLEXPANDDIV", kAny),
+
+    // Matrix products.
+    {"pto.tmatmul",
+     "TMATMUL",
+     "012",
+     {tile("accumulator", kSums, bit(Space::Acc)), tile("left operand", kFactors, bit(Space::Left)),
+      tile("right operand", kFactors, bit(Space::Right))},
+     {{{rules::matrix_product, {0, 1, 2}}}}},
+    {"pto.tmatmul.acc",
+     "TMATMUL_ACC",
+     "0123",
+     {tile("accumulator", kSums, bit(Space::Acc)),
+      tile("incoming accumulator", kSums, bit(Space::Acc)),
+      tile("left operand", kFactors, bit(Space::Left)),
+      tile("right operand", kFactors, bit(Space::Right))},
+     {{{rules::same_element, {0, 1}},
+       {rules::same_valid, {0, 1}},
+       {rules::matrix_product, {0, 2, 3}}}}},
+};
+
+}  // namespace
+
+std::size_t InstructionSpec::sources() const {
+  std::size_t count = 0;
+  while (count + 1 < operands.size() && operands[count + 1].kind != OperandKind::None) ++count;
+  return count;
+}
+
+std::span<const InstructionSpec> instruction_table() { return kInstructions; }
+
+std::span<const InstructionSpec> instructions_named(std::string_view mnemonic) {
+  const std::span<const InstructionSpec> all = kInstructions;
+  std::size_t first = 0;
+  while (first < all.size() && all[first].mnemonic != mnemonic) ++first;
+  std::size_t last = first;
+  while (last < all.size() && all[last].mnemonic == mnemonic) ++last;
+  return all.subspan(first, last - first);
+}
+
+}  // namespace ptoas

@@ -1,0 +1,100 @@
+#include "scalar_table.h"
+
+namespace ptoas {
+namespace {
+
+constexpr Elements kInt = bit(Element::Index) | bit(Element::I64) | bit(Element::I32) |
+                          bit(Element::I16) | bit(Element::I8);
+constexpr Elements kBit = bit(Element::I1);
+constexpr Elements kFloat = bit(Element::F32) | bit(Element::F16) | bit(Element::BF16);
+constexpr Elements kByte = bit(Element::UI8);
+constexpr Elements kAny = kInt | kBit | kFloat | kByte;
+
+// C++ leaves signed overflow, division by zero and oversized float-to-int conversions undefined;
+// the calls give each one meaning (native/isa, common/scalar_ops.hpp).
+constexpr ComparePredicate kIntegerPredicates[] = {
+    {"eq", "$0 == $1"},
+    {"ne", "$0 != $1"},
+    {"slt", "$0 < $1"},
+    {"sle", "$0 <= $1"},
+    {"sgt", "$0 > $1"},
+    {"sge", "$0 >= $1"},
+    {"ult", "pto::scalar::bits<$S>($0) < pto::scalar::bits<$S>($1)"},
+    {"ule", "pto::scalar::bits<$S>($0) <= pto::scalar::bits<$S>($1)"},
+    {"ugt", "pto::scalar::bits<$S>($0) > pto::scalar::bits<$S>($1)"},
+    {"uge", "pto::scalar::bits<$S>($0) >= pto::scalar::bits<$S>($1)"},
+};
+
+constexpr ComparePredicate kFloatPredicates[] = {
+    {"oeq", "pto::scalar::real<$S>($0) == pto::scalar::real<$S>($1)"},
+    {"une", "pto::scalar::real<$S>($0) != pto::scalar::real<$S>($1)"},
+    {"olt", "pto::scalar::real<$S>($0) < pto::scalar::real<$S>($1)"},
+    {"ole", "pto::scalar::real<$S>($0) <= pto::scalar::real<$S>($1)"},
+    {"ogt", "pto::scalar::real<$S>($0) > pto::scalar::real<$S>($1)"},
+    {"oge", "pto::scalar::real<$S>($0) >= pto::scalar::real<$S>($1)"},
+};
+
+constexpr ScalarSpec plain(std::string_view mnemonic, Elements on, std::string_view cpp,
+                           bool faults = false) {
+  return {mnemonic, ScalarForm::Plain, 2, on, 0, cpp, faults};
+}
+
+constexpr ScalarSpec convert(std::string_view mnemonic, Elements from, Elements to,
+                             std::string_view cpp, Widths widths = Widths::Any) {
+  return {mnemonic, ScalarForm::Convert, 1, from, to, cpp, false, widths};
+}
+
+constexpr ScalarSpec kScalars[] = {
+    plain("arith.addi", kInt, "pto::scalar::addi<$T>($0, $1)"),
+    plain("arith.subi", kInt, "pto::scalar::subi<$T>($0, $1)"),
+    plain("arith.muli", kInt, "pto::scalar::muli<$T>($0, $1)"),
+    plain("arith.divsi", kInt, "pto::scalar::divsi<$T>($0, $1)", true),
+    plain("arith.floordivsi", kInt, "pto::scalar::floordivsi<$T>($0, $1)", true),
+    plain("arith.ceildivsi", kInt, "pto::scalar::ceildivsi<$T>($0, $1)", true),
+    plain("arith.remsi", kInt, "pto::scalar::remsi<$T>($0, $1)", true),
+    plain("arith.shli", kInt, "pto::scalar::shli<$T>($0, $1)"),
+    plain("arith.shrsi", kInt, "pto::scalar::shrsi<$T>($0, $1)"),
+    plain("arith.minsi", kInt, "pto::scalar::minsi<$T>($0, $1)"),
+    plain("arith.maxsi", kInt, "pto::scalar::maxsi<$T>($0, $1)"),
+    plain("arith.andi", kInt | kBit, "static_cast<$T>($0 & $1)"),
+    plain("arith.ori", kInt | kBit, "static_cast<$T>($0 | $1)"),
+    plain("arith.xori", kInt | kBit, "static_cast<$T>($0 ^ $1)"),
+
+    plain("arith.addf", kFloat, "pto::scalar::addf<$T>($0, $1)"),
+    plain("arith.subf", kFloat, "pto::scalar::subf<$T>($0, $1)"),
+    plain("arith.mulf", kFloat, "pto::scalar::mulf<$T>($0, $1)"),
+    plain("arith.divf", kFloat, "pto::scalar::divf<$T>($0, $1)"),
+    plain("arith.minimumf", kFloat, "pto::scalar::minimumf<$T>($0, $1)"),
+    plain("arith.maximumf", kFloat, "pto::scalar::maximumf<$T>($0, $1)"),
+    {"arith.negf", ScalarForm::Plain, 1, kFloat, 0, "pto::scalar::negf<$T>($0)"},
+
+    {"arith.cmpi", ScalarForm::Compare, 2, kInt | kBit, 0, "", false, Widths::Any,
+     kIntegerPredicates},
+    {"arith.cmpf", ScalarForm::Compare, 2, kFloat, 0, "", false, Widths::Any, kFloatPredicates},
+    {"arith.select", ScalarForm::Select, 3, kAny, 0, "$0 ? $1 : $2"},
+
+    convert("arith.index_cast", kInt | kByte, kInt | kByte, "static_cast<$T>($0)"),
+    convert("arith.extsi", kInt, kInt, "static_cast<$T>($0)", Widths::Grow),
+    convert("arith.extui", kInt | kBit | kByte, kInt,
+            "static_cast<$T>(pto::scalar::bits<$S>($0))", Widths::Grow),
+    convert("arith.trunci", kInt, kInt | kBit | kByte, "pto::scalar::trunci<$T>($0)",
+            Widths::Shrink),
+    convert("arith.sitofp", kInt, kFloat, "pto::scalar::sitofp<$T>($0)"),
+    convert("arith.uitofp", kBit | kByte, kFloat, "pto::scalar::sitofp<$T>($0)"),
+    convert("arith.fptosi", kFloat, kInt, "pto::scalar::fptosi<$T>($0)"),
+    convert("arith.extf", kFloat, kFloat, "static_cast<$T>($0)", Widths::Grow),
+    convert("arith.truncf", kFloat, kFloat, "static_cast<$T>($0)", Widths::Shrink),
+};
+
+}  // namespace
+
+std::span<const ScalarSpec> scalar_table() { return kScalars; }
+
+const ScalarSpec* scalar_named(std::string_view mnemonic) {
+  for (const ScalarSpec& row : kScalars) {
+    if (row.mnemonic == mnemonic) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace ptoas
