@@ -15,14 +15,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pypto.backend import BackendType, ExecutionMode, Target, target_for, target_of
 from pypto.ir.options import DiagnosticPhase, MemoryPlanner, OptimizationStrategy, PassDumpLevel
 from pypto.runtime.options import CompileOptions, DfxOptions, RingSize, RunOptions
-
-if TYPE_CHECKING:
-    from pypto_store import CacheConfig
+from pypto_store import CacheConfig
 
 # Who reads a field. A field that several read (the target) stands in a group of its own.
 FIELD_GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -406,12 +404,7 @@ def _ring_size(name: str, value: object) -> int:
     return value
 
 
-def _policy(value: object) -> Any:
-    if value is None:
-        return None
-    # Imported only when somebody names a policy, whose class is then loaded anyway.
-    from pypto_store import CacheConfig
-
-    if not isinstance(value, CacheConfig):
+def _policy(value: object) -> CacheConfig | None:
+    if value is not None and not isinstance(value, CacheConfig):
         raise TypeError(f"cache_config must be a pypto.CacheConfig or None, got {value!r}")
     return value

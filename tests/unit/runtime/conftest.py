@@ -126,6 +126,9 @@ def fake_compiler(tmp_path: Path) -> Callable[..., FakeCompiler]:
                 entry = dict(argv=argv, cwd=os.getcwd(), env=dict(os.environ))
                 with open({str(fake.log)!r}, "a") as log:
                     log.write(json.dumps(entry) + "\\n")
+                source = next(
+                    (item for item in argv if item.endswith(".cpp") and item[0] == "/"), None
+                )
                 open(os.path.join(os.environ["TMPDIR"], "intermediate.o"), "w").close()
                 """
             )

@@ -1,0 +1,265 @@
+"""CompiledProgram: a compiled program as a callable.
+
+It reads metadata when it is made and nothing else. Binaries are built where they are missing, and
+loaded, when it is first run or when one of the properties is read that show them; making one, and
+`complete`, run none of the program's code, not even a library's constructors.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from pypto.backend import BackendType, target_for, target_of
+from pypto.ir.nodes import Program as IrProgram
+from pypto.runtime.arguments import Signature
+from pypto.runtime.chips import shared_chip
+from pypto.runtime.compiled_meta import CompiledMeta
+from pypto.runtime.dispatch import Dispatcher
+from pypto.runtime.errors import SourceMap
+from pypto.runtime.host import host_compilers
+from pypto.runtime.loader import load_binaries
+from pypto.runtime.options import RunOptions
+from pypto.runtime.run_config import RunConfig
+from pypto.runtime.storage import OutputDirectory, ProgramStorage
+
+if TYPE_CHECKING:
+    from pypto._native import Chip
+    from pypto._native import Program as NativeProgram
+
+
+class CompiledProgram:
+    """A compiled program; call it with its arguments to run it.
+
+    ``compiled(a, b, out)`` runs in place and returns ``None``. ``compiled(a, b)`` makes the
+    outputs and returns them, one tensor or a tuple in the order they are declared, if the program
+    returns something and the extents of its outputs are fixed. With ``config`` the platform and
+    the options of the run are the configuration's; without, the platform is the artifact's.
+
+    It stands for its output directory where a path is expected, and equals it.
+
+    ``sources`` maps units to the user's files, for the messages of faults; ``program`` is the
+    representation it was compiled from, ``None`` if it was restored.
+    """
+
+    def __init__(
+        self,
+        storage: ProgramStorage,
+        meta: CompiledMeta,
+        *,
+        program: IrProgram | None = None,
+        sources: SourceMap = MappingProxyType({}),
+    ) -> None:
+        self.program = program
+        self._storage = storage
+        self._meta = meta
+        self._sources = sources
+        self._signature = Signature(
+            storage.config.orchestration.name, meta.params, meta.num_return_types
+        )
+        self._count = len(meta.params)
+        self._lock = threading.Lock()
+        self._loaded: dict[str, NativeProgram] = {}
+        self._dispatchers: dict[RunOptions, Dispatcher] = {}
+        self._default: Dispatcher | None = None
+        # The configuration of the last call and what it came to; one object, so that threads see
+        # a pair that belongs together.
+        self._recent: tuple[RunConfig | None, Dispatcher | None] = (None, None)
+
+    @classmethod
+    def from_dir(
+        cls,
+        directory: str | os.PathLike[str],
+        *,
+        platform: str | None = None,
+        backend_type: BackendType | None = None,
+    ) -> CompiledProgram:
+        """The program in a directory that `ir.compile` wrote, with edits made to its sources.
+
+        ``platform``, or ``backend_type`` where there is no platform, replaces the recorded target
+        for calls without a configuration.
+
+        Raises FileNotFoundError where the directory describes no program, ValueError where its
+        description is malformed or of another architecture.
+        """
+        path = Path(directory)
+        meta = CompiledMeta.load(path)
+        compiled = cls(OutputDirectory(path, host_compilers()), meta)
+        if platform is None and backend_type is not None:
+            platform = target_for(backend_type, target_of(meta.platform).mode).token
+        if platform is not None:
+            compiled._check_platform(platform)
+            compiled._meta = CompiledMeta(
+                meta.params,
+                meta.num_return_types,
+                platform,
+                target_of(platform).backend_type,
+                meta.supported_execution_modes,
+            )
+        return compiled
+
+    @property
+    def output_dir(self) -> Path:
+        """The program's directory."""
+        return self._storage.directory
+
+    @property
+    def platform(self) -> str:
+        """The platform token of calls without a configuration."""
+        return self._meta.platform
+
+    @property
+    def backend_type(self) -> BackendType:
+        """The architecture it was compiled for."""
+        return self._meta.backend_type
+
+    @property
+    def param_names(self) -> tuple[str, ...]:
+        """The names of the parameters in order."""
+        return tuple(param.name for param in self._meta.params)
+
+    @property
+    def output_indices(self) -> tuple[int, ...]:
+        """The positions of the parameters that are only written."""
+        return self._signature.output_indices
+
+    @property
+    def has_return(self) -> bool:
+        """Whether the program returns something, so that outputs can be left out of a call."""
+        return self._signature.has_return
+
+    @property
+    def orchestration_names(self) -> tuple[str, ...]:
+        """The orchestration functions that can be called."""
+        return (self._storage.config.orchestration.name,)
+
+    @property
+    def artifact_key(self) -> str | None:
+        """The key under which other processes find this artifact; ``None`` if it is private."""
+        return self._storage.artifact_key
+
+    @property
+    def chip_callable(self) -> NativeProgram:
+        """The loaded program, for a worker of one's own; builds and loads it first."""
+        return self._load(self._meta.platform)
+
+    @property
+    def runtime_name(self) -> str:
+        """The runtime it runs under; builds and loads it first."""
+        self.load()
+        return self._storage.config.runtime.value
+
+    @property
+    def runtime_config(self) -> Mapping[str, Any]:
+        """The options of that runtime which the program sets; builds and loads it first."""
+        self.load()
+        config = self._storage.config
+        return MappingProxyType(
+            {"runtime": config.runtime.value, "aicpu_thread_num": config.aicpu_thread_num}
+        )
+
+    def complete(self) -> None:
+        """Make sure that all binaries exist, without loading or running anything."""
+        self._storage.complete()
+
+    def load(self) -> None:
+        """Build the binaries that are missing and load them all."""
+        self._load(self._meta.platform)
+
+    def __call__(self, *args: Any, config: RunConfig | None = None) -> Any:
+        """Run once, in place or returning outputs; see the class.
+
+        Raises TypeError or ValueError naming the argument that does not fit, KernelFault if the
+        run broke a rule, ValueError for a configuration of another architecture.
+        """
+        dispatcher = self._default
+        if config is not None:
+            recent, dispatcher = self._recent
+            if recent is not config:
+                dispatcher = None
+        if dispatcher is None:
+            dispatcher = self._dispatcher_for(config)
+        if len(args) == self._count:
+            dispatcher(args)
+            return None
+        self._signature.returns_for(len(args))
+        full, outputs = self._signature.with_outputs(args)
+        dispatcher(full)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def dispatcher(self, chip: Chip, platform: str) -> Dispatcher:
+        """This program on a chip of ``platform``; builds and loads it first. For workers."""
+        return Dispatcher(
+            self._signature,
+            self._load(platform),
+            chip,
+            kernel_names=[kernel.name for kernel in self._storage.config.kernels],
+            sources=self._sources,
+        )
+
+    def _dispatcher_for(self, config: RunConfig | None) -> Dispatcher:
+        options = (
+            RunOptions(platform=self._meta.platform) if config is None else config.run_options()
+        )
+        self._check_platform(options.platform)
+        with self._lock:
+            dispatcher = self._dispatchers.get(options)
+        if dispatcher is None:
+            chip = shared_chip(options)
+            dispatcher = self.dispatcher(chip, options.platform)
+            with self._lock:
+                dispatcher = self._dispatchers.setdefault(options, dispatcher)
+        if config is None:
+            self._default = dispatcher
+        else:
+            self._recent = (config, dispatcher)
+        return dispatcher
+
+    def _check_platform(self, platform: str) -> None:
+        target = target_of(platform)
+        if target.backend_type is not self._meta.backend_type:
+            raise ValueError(
+                f"{self._signature.name} was compiled for {self._meta.backend_type.name} and "
+                f"cannot run on platform {platform!r}; compile it for that"
+            )
+        if target.mode not in self._meta.supported_execution_modes:
+            modes = ", ".join(mode.name for mode in self._meta.supported_execution_modes)
+            raise ValueError(
+                f"{self._signature.name} supports the execution modes {modes} only, not "
+                f"platform {platform!r}"
+            )
+
+    def _load(self, platform: str) -> NativeProgram:
+        # Under the lock: threads that meet here wait for one build and load.
+        with self._lock:
+            program = self._loaded.get(platform)
+            if program is None:
+                with self._storage.binaries(platform) as paths:
+                    program = load_binaries(
+                        paths,
+                        n_tensors=len(self._signature.tensor_indices),
+                        n_scalars=len(self._signature.scalar_indices),
+                    )
+                self._loaded[platform] = program
+            return program
+
+    def __fspath__(self) -> str:
+        return str(self._storage.directory)
+
+    def __str__(self) -> str:
+        return str(self._storage.directory)
+
+    def __repr__(self) -> str:
+        return f"CompiledProgram({self._signature.name!r}, {str(self._storage.directory)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, (str, os.PathLike)):
+            return str(self) == os.fspath(other)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(str(self))

@@ -1,0 +1,41 @@
+"""The edge of this package: what is read from the process when something must be built."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from pypto.backend import RuntimeKind
+from pypto.runtime.cpu_level import host_level
+from pypto.runtime.kernel_compiler import KernelCompiler
+from pypto.runtime.sdk import Sdk, default_sdk_root
+from pypto.runtime.storage import CompilerFactory
+
+
+@functools.cache
+def installed_sdk() -> Sdk:
+    """The SDK of the imported package; read once, installed files do not change in a process."""
+    return Sdk.load(default_sdk_root())
+
+
+def host_compilers(
+    *, environ: Mapping[str, str] | None = None, build_dir: Path | None = None
+) -> CompilerFactory:
+    """Compilers of the installed SDK for this machine's CPU level.
+
+    The environment is that of the moment a compiler is made, unless given here.
+    """
+
+    def make(platform: str, runtime: RuntimeKind) -> KernelCompiler:
+        return KernelCompiler(
+            platform,
+            sdk=installed_sdk(),
+            runtime_name=runtime.value,
+            cpu_level=host_level(),
+            environ=dict(os.environ if environ is None else environ),
+            build_dir=build_dir,
+        )
+
+    return make
