@@ -6,7 +6,7 @@ holds the imports themselves to it; the visibilities keep a target from even see
 
 load("//build_tools/python:defs.bzl", "py_library")
 
-visibility("//...")
+visibility(["//..."])
 
 LAYERS = [
     "//store/pypto_store",
