@@ -244,6 +244,12 @@ class Function:
     return_types: tuple[Type, ...]
     span: Span
 
+    def as_python(self) -> str:
+        """The function as Python-like text."""
+        from pypto.ir.printer import print_function
+
+        return print_function(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -256,3 +262,9 @@ class Program:
     def get_function(self, name: str) -> Function | None:
         """The function called ``name``, or ``None``."""
         return self.functions.get(name)
+
+    def as_python(self) -> str:
+        """The program as Python-like text."""
+        from pypto.ir.printer import print_program
+
+        return print_program(self)

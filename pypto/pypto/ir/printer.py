@@ -1,0 +1,194 @@
+"""A program as text: Python-like, deterministic, one line an operation.
+
+The text parses as Python and shows every type; it is for people and for tests, not an input.
+"""
+
+from __future__ import annotations
+
+import keyword
+import math
+from collections.abc import Iterator, Sequence
+
+from pypto.ir.dtypes import BOOL, FP32, INDEX
+from pypto.ir.nodes import (
+    AttrValue,
+    Call,
+    Const,
+    Direction,
+    DynDim,
+    For,
+    Function,
+    If,
+    MemorySpace,
+    Op,
+    Operand,
+    Param,
+    Program,
+    Return,
+    ScalarType,
+    Scope,
+    Stmt,
+    TensorType,
+    TileType,
+    Type,
+    Var,
+)
+
+_INDENT = "    "
+
+
+def print_program(program: Program) -> str:
+    """The text of a whole program, callees first."""
+    head = f"# pypto program: {program.name}, entry: {program.entry}\n"
+    return "\n\n".join([head, *(print_function(f) for f in program.functions.values())])
+
+
+def print_function(function: Function) -> str:
+    """The text of one function."""
+    return "\n".join(_Printer().function(function)) + "\n"
+
+
+def print_type(type_: Type) -> str:
+    """The text of a type, as an annotation."""
+    if isinstance(type_, ScalarType):
+        return f"pl.Scalar[{type_.dtype!r}]"
+    if isinstance(type_, TensorType):
+        return f"pl.Tensor[{_shape(type_.shape)}, {type_.dtype!r}]"
+    text = f"{_shape(type_.shape)}, {type_.dtype!r}, pl.Mem.{type_.space.name}"
+    if type_.valid != type_.shape:
+        text += f", {_shape(type_.valid)}"
+    return f"pl.Tile[{text}]"
+
+
+def _shape(shape: Sequence[int | DynDim | None]) -> str:
+    parts = [_identifier(d.symbol) if isinstance(d, DynDim) else str(d) for d in shape]
+    return f"[{', '.join(parts)}]"
+
+
+def _identifier(name: str) -> str:
+    """A name that Python accepts."""
+    text = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+    if not text or text[0].isdigit() or keyword.iskeyword(text):
+        return f"_{text}"
+    return text
+
+
+def _attribute(value: AttrValue) -> str:
+    if isinstance(value, MemorySpace):
+        return f"pl.Mem.{value.name}"
+    if isinstance(value, tuple):
+        return f"[{', '.join(repr(item) for item in value)}]"
+    return _number(value) if isinstance(value, float) else repr(value)
+
+
+def _number(value: float) -> str:
+    return repr(value) if math.isfinite(value) else f'float("{value}")'
+
+
+class _Printer:
+    """Names the variables of one function, in the order in which they appear."""
+
+    def __init__(self) -> None:
+        self._names: dict[Var, str] = {}
+        self._taken: set[str] = set()
+
+    def name(self, var: Var) -> str:
+        if var not in self._names:
+            base = _identifier(var.name)
+            name, count = base, 0
+            while name in self._taken:
+                count += 1
+                name = f"{base}_{count}"
+            self._taken.add(name)
+            self._names[var] = name
+        return self._names[var]
+
+    def operand(self, operand: Operand) -> str:
+        if isinstance(operand, Var):
+            return self.name(operand)
+        value, dtype = operand.value, operand.dtype
+        text = _number(value) if isinstance(value, float) else repr(value)
+        return text if dtype in (INDEX, BOOL, FP32) else f"pl.const({text}, {dtype!r})"
+
+    def operands(self, operands: Sequence[Operand]) -> str:
+        return ", ".join(self.operand(operand) for operand in operands)
+
+    def function(self, function: Function) -> Iterator[str]:
+        params = ", ".join(self.param(param) for param in function.params)
+        yield f"# {function.func_type.value}, from {function.span.unit}"
+        yield f"def {function.name}({params}):"
+        yield from self.block(function.body, _INDENT)
+
+    def param(self, param: Param) -> str:
+        text = print_type(param.var.type)
+        if param.direction is not Direction.In:
+            text = f"pl.{param.direction.value}[{text}]"
+        return f"{self.name(param.var)}: {text}"
+
+    def block(self, body: Sequence[Stmt], pad: str) -> Iterator[str]:
+        if not body:
+            yield f"{pad}pass"
+        for statement in body:
+            for line in self.statement(statement):
+                yield pad + line
+
+    def statement(self, statement: Stmt) -> Iterator[str]:
+        match statement:
+            case Op():
+                yield self.op(statement)
+            case Call(callee=callee, operands=operands, results=results):
+                left = "".join(f"{self.name(r)}, " for r in results).rstrip(", ")
+                arguments = self.operands(operands)
+                yield f"{left} = {callee}({arguments})" if left else f"{callee}({arguments})"
+            case For():
+                yield from self.loop(statement)
+            case If():
+                yield from self.branch(statement)
+            case Scope(name_hint=hint, body=body):
+                name = f', name_hint="{hint}"' if hint else ""
+                yield f"with pl.at(level=pl.Level.CORE_GROUP{name}):"
+                yield from self.block(body, _INDENT)
+            case Return(values=values):
+                yield f"return {self.operands(values)}".rstrip()
+
+    def op(self, op: Op) -> str:
+        arguments = [self.operand(operand) for operand in op.operands]
+        arguments += [f"{key}={_attribute(value)}" for key, value in sorted(op.attrs.items())]
+        family, name = op.op.split(".")
+        word = f"{name}_" if keyword.iskeyword(name) else name
+        text = f"pl.{family}.{word}({', '.join(arguments)})"
+        if op.result is None:
+            return text
+        return f"{self.name(op.result)}: {print_type(op.result.type)} = {text}"
+
+    def loop(self, loop: For) -> Iterator[str]:
+        bounds = self.operands((loop.start, loop.stop, loop.step))
+        if not loop.carried:
+            yield f"for {self.name(loop.var)} in pl.range({bounds}):"
+            yield from self.block(loop.body, _INDENT)
+            return
+        inits = "".join(f"{self.operand(c.init)}, " for c in loop.carried)
+        names = "".join(f"{self.name(c.arg)}, " for c in loop.carried)
+        head = f"for {self.name(loop.var)}, ({names.rstrip(' ')}) in "
+        yield f"{head}pl.range({bounds}, init_values=({inits.rstrip(' ')})):"
+        if loop.body:
+            yield from self.block(loop.body, _INDENT)
+        yield _INDENT + self.yielded([c.result for c in loop.carried], loop.yields)
+
+    def branch(self, branch: If) -> Iterator[str]:
+        yield f"if {self.operand(branch.condition)}:"
+        yield from self.arm(branch, branch.then_body, branch.then_yields)
+        if branch.else_body or branch.results:
+            yield "else:"
+            yield from self.arm(branch, branch.else_body, branch.else_yields)
+
+    def arm(self, branch: If, body: Sequence[Stmt], yields: Sequence[Operand]) -> Iterator[str]:
+        if body or not yields:
+            yield from self.block(body, _INDENT)
+        if yields:
+            yield _INDENT + self.yielded(branch.results, yields)
+
+    def yielded(self, results: Sequence[Var], yields: Sequence[Operand]) -> str:
+        left = ", ".join(self.name(result) for result in results)
+        return f"{left} = pl.yield_({self.operands(yields)})"
+

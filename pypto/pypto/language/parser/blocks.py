@@ -1,0 +1,176 @@
+"""``with pl.at`` and ``if``."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from pypto.ir.nodes import FunctionKind, If, Operand, Scope, Stmt, Var
+from pypto.ir.typing_rules import type_of
+from pypto.language import functions as pl
+from pypto.language.markers import Level
+from pypto.language.parser.calls import call_site
+from pypto.language.parser.diagnostics.exceptions import (
+    ParserSyntaxError,
+    UnsupportedFeatureError,
+)
+from pypto.language.parser.expressions import evaluate
+from pypto.language.parser.frame import Frame
+from pypto.language.parser.liveness import bound_names
+from pypto.language.parser.merging import (
+    as_operand,
+    both_scalars,
+    check_same_kind,
+    meeting_dtype,
+    same_value,
+)
+from pypto.language.parser.scalars import coerce, condition_operand
+from pypto.language.parser.values import Unbound, Value, is_scalar, show_value
+
+
+@dataclass(frozen=True, slots=True)
+class TaskId:
+    """What ``with pl.at(...) as tid`` binds.
+
+    Blocks are ordered by the tensors that they share, in program order, so naming one in
+    ``deps`` adds nothing that could be observed.
+    """
+
+
+def with_statement(frame: Frame, node: ast.With) -> None:
+    """``with pl.at(level=pl.Level.CORE_GROUP):``."""
+    if len(node.items) != 1:
+        raise frame.error(UnsupportedFeatureError, node, "with opens one block at a time")
+    item = node.items[0]
+    opener = item.context_expr
+    if not isinstance(opener, ast.Call) or evaluate(frame, opener.func) is not pl.at:
+        raise frame.error(
+            UnsupportedFeatureError,
+            opener,
+            f"with {ast.unparse(opener)} cannot be used in a kernel; a with statement opens "
+            "pl.at(level=pl.Level.CORE_GROUP)",
+        )
+    name = _scope_name(frame, opener)
+    if frame.kind is FunctionKind.INCORE:
+        raise frame.error(
+            ParserSyntaxError,
+            node,
+            "pl.at has no place in a @pl.jit.incore function: all of it runs on a core already",
+        )
+    if frame.scope is not None:
+        raise frame.error(ParserSyntaxError, node, "pl.at blocks cannot be nested")
+    if item.optional_vars is not None:
+        if not isinstance(item.optional_vars, ast.Name):
+            raise frame.error(ParserSyntaxError, item.optional_vars, "as takes one name")
+        frame.env[item.optional_vars.id] = TaskId()
+    outer, inner = frame.body, list[Stmt]()
+    frame.values.scopes += 1
+    frame.scope, frame.body = frame.values.scopes, inner
+    frame.builder.block(frame, node.body)
+    frame.scope, frame.body = None, outer
+    outer.append(Scope(name, tuple(inner), frame.source.span(node)))
+
+
+def _scope_name(frame: Frame, opener: ast.Call) -> str:
+    """Checks the arguments of ``pl.at``; gives its ``name_hint``."""
+    site = call_site(frame, opener, pl.at, "")  # type: ignore[arg-type]
+    if site.values["level"] is not Level.CORE_GROUP:
+        raise site.wrong(
+            "level", f"level must be pl.Level.CORE_GROUP, not {show_value(site.values['level'])}"
+        )
+    for parameter in ("role", "optimizations"):
+        if site.values[parameter] not in (None, [], ()):
+            raise site.wrong(parameter, f"{parameter} is not supported", UnsupportedFeatureError)
+    for dependency in site.sequence("deps") if site.values["deps"] is not None else ():
+        if dependency is not None and not isinstance(dependency, TaskId):
+            raise site.wrong("deps", f"deps holds task ids, not {show_value(dependency)}")
+    name = site.values["name_hint"]
+    if not isinstance(name, str) or (name and not (name.isidentifier() and name.isascii())):
+        raise site.wrong("name_hint", f"name_hint must be an identifier, not {show_value(name)}")
+    return name
+
+
+def if_statement(frame: Frame, node: ast.If) -> None:
+    """A branch: taken now where its condition is known, kept otherwise."""
+    condition = condition_operand(frame, evaluate(frame, node.test), node.test)
+    if isinstance(condition, bool):
+        before, frame.in_branch = frame.in_branch, True
+        frame.builder.block(frame, node.body if condition else node.orelse)
+        frame.in_branch = before
+        return
+    start = dict(frame.env)
+    then_env, then_body = _arm(frame, node.body, start)
+    else_env, else_body = _arm(frame, node.orelse, start)
+    frame.env = dict(start)
+    results: list[Var] = []
+    yields: list[tuple[Operand, Operand]] = []
+    live = frame.live_after[node]
+    for name in sorted(bound_names([*node.body, *node.orelse])):
+        absent = Unbound(f"is bound in one branch only of the if on line {_line(frame, node)}")
+        left, right = then_env.get(name, absent), else_env.get(name, absent)
+        if same_value(frame, left, right):
+            frame.env[name] = left
+        elif isinstance(left, Unbound) or isinstance(right, Unbound):
+            frame.env[name] = left if isinstance(left, Unbound) else right
+        elif name in live:
+            pair = _merge(frame, name, (left, then_body), (right, else_body), node)
+            result = frame.new_var(name, type_of(pair[0]))
+            frame.env[name] = result
+            results.append(result)
+            yields.append(pair)
+            if left in frame.values.products and right in frame.values.products:
+                frame.values.products.add(result)
+        else:
+            frame.env[name] = absent  # nobody reads it
+    frame.body.append(
+        If(
+            condition,
+            tuple(then_body),
+            tuple(left for left, _ in yields),
+            tuple(else_body),
+            tuple(right for _, right in yields),
+            tuple(results),
+            frame.source.span(node),
+        )
+    )
+
+
+def _line(frame: Frame, node: ast.AST) -> int:
+    return frame.source.user_position(node)[0]
+
+
+def _arm(
+    frame: Frame, body: list[ast.stmt], start: dict[str, Value]
+) -> tuple[dict[str, Value], list[Stmt]]:
+    """The names and the statements of one branch."""
+    outer, inner = frame.body, list[Stmt]()
+    before, frame.in_branch = frame.in_branch, True
+    frame.env, frame.body = dict(start), inner
+    frame.builder.block(frame, body)
+    env = frame.env
+    frame.body, frame.in_branch = outer, before
+    return env, inner
+
+
+def _merge(
+    frame: Frame,
+    name: str,
+    left: tuple[Value, list[Stmt]],
+    right: tuple[Value, list[Stmt]],
+    node: ast.If,
+) -> tuple[Operand, Operand]:
+    """The two values that the branches yield for a name, of one type."""
+    where = "differs between the branches of this if"
+    if not both_scalars(left[0], right[0]):
+        check_same_kind(frame, name, left[0], right[0], node, where)
+        return as_operand(left[0]), as_operand(right[0])
+    assert is_scalar(left[0])
+    assert is_scalar(right[0])
+    dtype = meeting_dtype(frame, name, left[0], right[0], node, where)
+    operands = []
+    for value, body in (left, right):
+        assert is_scalar(value)
+        outer, frame.body = frame.body, body
+        operands.append(coerce(frame, value, dtype, node, repr(name)))
+        frame.body = outer
+    return operands[0], operands[1]

@@ -1,0 +1,107 @@
+"""A function of the program: its parameters, its body, and what it turns out to write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pypto.ir.nodes import (
+    Direction,
+    Function,
+    FunctionKind,
+    Operand,
+    Param,
+    Return,
+    ScalarType,
+    TensorType,
+    Var,
+)
+from pypto.ir.typing_rules import type_of
+from pypto.language.parser.frame import Builder, Frame, Values
+from pypto.language.parser.liveness import live_after
+from pypto.language.parser.signature import read_signature
+from pypto.language.source import ConstValue, FunctionSource
+
+Argument = TensorType | ScalarType | ConstValue
+
+
+def define_function(
+    builder: Builder, source: FunctionSource, arguments: Mapping[str, Argument]
+) -> str:
+    """The name, in the program, of a function for the given argument types.
+
+    Equal types and constants share one function.
+    """
+    key = (source, *((name, _key(argument)) for name, argument in arguments.items()))
+    if key in builder.specializations:
+        return builder.specializations[key]
+    name, count = source.name, 0
+    while name in builder.functions or name in builder.specializations.values():
+        count += 1
+        name = f"{source.name}_{count}"
+    builder.specializations[key] = name
+    builder.functions[name] = _parse(builder, source, name, arguments)
+    return name
+
+
+def _key(argument: Argument) -> object:
+    # The type tells 1 from 1.0 and True, which are equal in Python.
+    if isinstance(argument, ConstValue):
+        return type(argument.value).__name__, repr(argument.value)
+    return argument
+
+
+def _parse(
+    builder: Builder, source: FunctionSource, name: str, arguments: Mapping[str, Argument]
+) -> Function:
+    values = Values()
+    env: dict[str, object] = {}
+    for param in read_signature(source):
+        argument = arguments[param.name]
+        if isinstance(argument, ConstValue):
+            env[param.name] = argument.value
+            continue
+        var = Var(param.name, argument)
+        env[param.name] = var
+        values.params.append(Param(var, param.direction))
+        if isinstance(argument, TensorType):
+            values.memory.add(var)
+    kind = FunctionKind.INCORE if source.kind is FunctionKind.INCORE else FunctionKind.ORCHESTRATION
+    frame = Frame(
+        builder=builder,
+        source=source,
+        kind=kind,
+        values=values,
+        env=env,
+        live_after=live_after(source.tree.body),
+        body=[],
+    )
+    builder.active.append(source)
+    builder.block(frame, source.tree.body)
+    builder.active.pop()
+    if not frame.has_returned:
+        frame.body.append(Return((), source.span(source.tree)))
+    written = {values.root(var) for var in values.written}
+    params = tuple(_upgraded(param, written) for param in values.params)
+    last = frame.body[-1]
+    assert isinstance(last, Return)
+    builder.results[name] = _results(values.params, last.values, frame.has_returned)
+    types = tuple(type_of(value) for value in last.values)
+    return Function(name, kind, params, tuple(frame.body), types, source.span(source.tree))
+
+
+def _upgraded(param: Param, written: set[Var]) -> Param:
+    """A tensor that the function writes is an output, whatever the signature says."""
+    if param.direction is Direction.In and param.var in written:
+        return replace(param, direction=Direction.InOut)
+    return param
+
+
+def _results(
+    params: list[Param], returned: tuple[Operand, ...], has_returned: bool
+) -> tuple[int, ...]:
+    """The parameters that a call of the function evaluates to."""
+    if has_returned:
+        places = {param.var: index for index, param in enumerate(params)}
+        return tuple(places[value] for value in returned if isinstance(value, Var))
+    return tuple(i for i, param in enumerate(params) if param.direction is not Direction.In)

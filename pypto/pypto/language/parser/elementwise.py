@@ -1,0 +1,163 @@
+"""Operators on tiles and tensors: which operation fits the operands."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pypto.ir.dtypes import BOOL, DataType
+from pypto.ir.nodes import Operand, TensorType, TileType, Var
+from pypto.ir.typing_rules import show_shape
+from pypto.language.parser.diagnostics.exceptions import (
+    InvalidOperationError,
+    ParserTypeError,
+    UnsupportedFeatureError,
+)
+from pypto.language.parser.folding import SYMBOLS
+from pypto.language.parser.frame import Frame
+from pypto.language.parser.scalars import coerce, scalar_operand
+from pypto.language.parser.values import Value, is_tensor, is_tile, show_value
+
+_OPERATORS: Mapping[type[ast.operator], str] = MappingProxyType(
+    {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
+)
+
+# The form with a scalar on the right, and the one with a scalar on the left.
+_SCALAR_FORMS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "add": ("adds", "adds"),
+        "sub": ("subs", "rsubs"),
+        "mul": ("muls", "muls"),
+        "div": ("divs", "rdivs"),
+        "maximum": ("maxs", "maxs"),
+        "minimum": ("mins", "mins"),
+    }
+)
+_COMMUTATIVE = frozenset({"add", "mul"})
+_BROADCAST = frozenset({"add", "sub", "mul", "div"})
+
+
+def family(value: Var) -> str:
+    """The prefix of the operations on a value: ``tile`` or ``tensor``."""
+    return "tile" if is_tile(value) else "tensor"
+
+
+def element(value: Var) -> DataType:
+    """The element type of a tile or a tensor."""
+    return value.type.dtype
+
+
+def on_shaped(
+    frame: Frame, operator: ast.operator, left: Value, right: Value, node: ast.AST, hint: str
+) -> Value:
+    """A Python operator of which at least one side is a tile or a tensor."""
+    name = _OPERATORS.get(type(operator))
+    if name is None:
+        raise frame.error(
+            UnsupportedFeatureError,
+            node,
+            f"{SYMBOLS[type(operator)]!r} does not work on tiles and tensors",
+        )
+    return elementwise(frame, name, left, right, node, hint)
+
+
+def elementwise(
+    frame: Frame, name: str, left: Value, right: Value, node: ast.AST, hint: str
+) -> Value:
+    """``add``, ``sub``, ``mul``, ``div``, ``maximum`` or ``minimum`` in the form that fits."""
+    if is_shaped(left) and is_shaped(right):
+        left, right = promoted(frame, left, right, node)
+        return _pair(frame, name, left, right, node, hint)
+    forms = _SCALAR_FORMS[name]
+    if is_shaped(left):
+        return _with_scalar(frame, forms[0], left, right, node, hint)
+    if is_shaped(right):
+        return _with_scalar(frame, forms[1], right, left, node, hint)
+    shown = f"{show_value(left)} and {show_value(right)}"
+    raise frame.error(ParserTypeError, node, f"pl.{name}: takes tiles or tensors, not {shown}")
+
+
+def is_shaped(value: Value) -> bool:
+    """Whether it is a tile or a tensor."""
+    return is_tile(value) or is_tensor(value)
+
+
+def _with_scalar(
+    frame: Frame, form: str, shaped: Value, scalar: Value, node: ast.AST, hint: str
+) -> Value:
+    assert isinstance(shaped, Var)
+    what = f"the scalar beside {show_value(shaped)}"
+    operand = scalar_operand(frame, scalar, node, what)
+    typed = coerce(frame, operand, element(shaped), node, what)
+    return frame.emit(f"{family(shaped)}.{form}", [shaped, typed], node, hint=hint)
+
+
+def promoted(frame: Frame, left: Value, right: Value, node: ast.AST) -> tuple[Var, Var]:
+    """Two operands with the narrower of two floats, or of two integers, converted."""
+    assert isinstance(left, Var)
+    assert isinstance(right, Var)
+    a, b = element(left), element(right)
+    compatible = a.is_float == b.is_float and a.bits != b.bits and BOOL not in (a, b)
+    if not compatible or is_tile(left) != is_tile(right):
+        return left, right
+    if a.bits < b.bits:
+        return widened(frame, left, b, node), right
+    return left, widened(frame, right, a, node)
+
+
+def widened(frame: Frame, value: Var, dtype: DataType, node: ast.AST) -> Var:
+    """A value converted to a type that holds all of its own."""
+    attrs = {"dtype": dtype, "mode": "none"}
+    return frame.emit(f"{family(value)}.cast", [value], node, hint=value.name, attrs=attrs)
+
+
+def _pair(frame: Frame, name: str, left: Var, right: Var, node: ast.AST, hint: str) -> Value:
+    assert isinstance(left.type, TensorType | TileType)
+    assert isinstance(right.type, TensorType | TileType)
+    a, b = left.type.shape, right.type.shape
+    operands: list[Operand] = [left, right]
+    if a == b or len(a) != 2 or len(b) != 2 or is_tile(left) != is_tile(right):
+        return frame.emit(f"{family(left)}.{name}", operands, node, hint=hint)
+    form = _expansion(a, b)
+    if form is None and _expansion(b, a) is not None:
+        if name not in _COMMUTATIVE:
+            raise frame.error(
+                InvalidOperationError,
+                node,
+                f"pl.{name}: the smaller operand must be on the right, but shapes are "
+                f"{show_shape(a)} and {show_shape(b)}; repeat it with pl.col_expand, or negate or "
+                "invert the result",
+            )
+        form, operands = _expansion(b, a), [right, left]
+    if form is None or name not in _BROADCAST:
+        return frame.emit(f"{family(left)}.{name}", operands, node, hint=hint)
+    return frame.emit(f"{family(left)}.{form}_{name}", operands, node, hint=hint)
+
+
+def _expansion(full: tuple[object, ...], vector: tuple[object, ...]) -> str | None:
+    if vector == (full[0], 1):
+        return "row_expand"
+    return "col_expand" if vector == (1, full[1]) else None
+
+
+def negated(frame: Frame, value: Value, node: ast.AST, hint: str) -> Value:
+    """``-x``."""
+    assert isinstance(value, Var)
+    return frame.emit(f"{family(value)}.neg", [value], node, hint=hint)
+
+
+def matrix_product(frame: Frame, left: Value, right: Value, node: ast.AST, hint: str) -> Value:
+    """``left @ right``."""
+    for side in (left, right):
+        if not is_shaped(side):
+            raise frame.error(
+                ParserTypeError,
+                node,
+                f"pl.matmul: takes two tiles or two tensors, not {show_value(side)}",
+            )
+    assert isinstance(left, Var)
+    assert isinstance(right, Var)
+    result = frame.emit(f"{family(left)}.matmul", [left, right], node, hint=hint)
+    frame.values.products.add(result)
+    return result

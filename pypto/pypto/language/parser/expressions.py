@@ -1,0 +1,382 @@
+"""Expressions: folded where every part is known, emitted as operations otherwise."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from pypto.ir.nodes import DynDim, TensorType, TileType, Var
+from pypto.language import markers
+from pypto.language.parser.diagnostics.exceptions import (
+    InvalidOperationError,
+    ParserTypeError,
+    UndefinedVariableError,
+    UnsupportedFeatureError,
+)
+from pypto.language.parser.elementwise import matrix_product, negated, on_shaped
+from pypto.language.parser.folding import BINARY, COMPARE, SYMBOLS, UNARY
+from pypto.language.parser.frame import Frame, did_you_mean
+from pypto.language.parser.scalars import (
+    binary_scalar,
+    condition_operand,
+    fold,
+    named_scalar,
+    scalar_operand,
+    tensor_extent,
+)
+from pypto.language.parser.values import (
+    Value,
+    holds_runtime,
+    is_runtime_scalar,
+    is_tensor,
+    is_tile,
+    show_value,
+)
+
+_MARKERS = (markers.Tensor, markers.Tile, markers.Scalar, markers.Out, markers.InOut)
+
+
+def evaluate(frame: Frame, node: ast.expr, hint: str = "") -> Value:
+    """The value of an expression. ``hint`` names the variable it will be bound to."""
+    handler = _EXPRESSIONS.get(type(node))
+    if handler is None:
+        raise frame.error(
+            UnsupportedFeatureError,
+            node,
+            f"{_NAMES.get(type(node), type(node).__name__)} cannot be used in a kernel",
+        )
+    return handler(frame, node, hint)
+
+
+def _constant(frame: Frame, node: ast.Constant, hint: str) -> Value:
+    value = node.value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise frame.error(
+        UnsupportedFeatureError, node, f"the literal {value!r} cannot be used in a kernel"
+    )
+
+
+def _name(frame: Frame, node: ast.Name, hint: str) -> Value:
+    return frame.lookup(node)
+
+
+def _attribute(frame: Frame, node: ast.Attribute, hint: str) -> Value:
+    base = evaluate(frame, node.value)
+    if is_tensor(base) or is_tile(base):
+        return _shaped_attribute(frame, base, node)
+    if isinstance(base, Var):
+        raise frame.error(
+            InvalidOperationError, node, f"{show_value(base)} has no attribute {node.attr!r}"
+        )
+    try:
+        return getattr(base, node.attr)
+    except AttributeError:
+        names = [name for name in dir(base) if not name.startswith("_")]
+        hint = did_you_mean(node.attr, names)
+        where = ast.unparse(node.value)
+        raise frame.error(
+            UndefinedVariableError, node, f"{where!r} has no attribute {node.attr!r}{hint}"
+        ) from None
+
+
+def _shaped_attribute(frame: Frame, base: Var, node: ast.Attribute) -> Value:
+    assert isinstance(base.type, TensorType | TileType)
+    if node.attr == "dtype":
+        return base.type.dtype
+    if node.attr == "shape":
+        return tuple(
+            tensor_extent(frame, base, axis, node) if isinstance(dim, DynDim) else dim
+            for axis, dim in enumerate(base.type.shape)
+        )
+    raise frame.error(
+        InvalidOperationError,
+        node,
+        f"{show_value(base)} has no attribute {node.attr!r}; it has shape and dtype, and "
+        "operations on it are functions, such as pl.add",
+    )
+
+
+def _subscript(frame: Frame, node: ast.Subscript, hint: str) -> Value:
+    # ``x.shape[i]`` reads that extent alone.
+    if isinstance(node.value, ast.Attribute) and node.value.attr == "shape":
+        base = evaluate(frame, node.value.value)
+        if is_tensor(base):
+            return _one_extent(frame, base, node)
+    base = evaluate(frame, node.value)
+    if is_tensor(base) or is_tile(base):
+        raise frame.error(
+            UnsupportedFeatureError,
+            node,
+            f"cannot index {show_value(base)}; read a region with pl.load(x, offsets, shape)",
+        )
+    if holds_runtime(base) and not isinstance(base, tuple | list):
+        raise frame.error(InvalidOperationError, node, f"cannot index {show_value(base)}")
+    index = _index(frame, node.slice)
+    if holds_runtime(index):
+        raise frame.error(
+            InvalidOperationError,
+            node.slice,
+            "an index into a Python sequence must be known when the kernel is compiled, but is "
+            f"{show_value(index)}",
+        )
+    if isinstance(base, type):
+        return _marker(frame, base, index, node)
+    try:
+        return base[index]  # type: ignore[index, no-any-return]
+    except (TypeError, LookupError) as error:
+        raise frame.error(
+            InvalidOperationError, node, f"cannot index {show_value(base)}: {error}"
+        ) from None
+
+
+def _one_extent(frame: Frame, tensor: Var, node: ast.Subscript) -> Value:
+    assert isinstance(tensor.type, TensorType)
+    shape = tensor.type.shape
+    axis = evaluate(frame, node.slice)
+    if isinstance(axis, bool) or not isinstance(axis, int):
+        raise frame.error(
+            ParserTypeError, node.slice, f"an axis must be an int, not {show_value(axis)}"
+        )
+    if not -len(shape) <= axis < len(shape):
+        raise frame.error(
+            InvalidOperationError,
+            node.slice,
+            f"axis {axis} is out of range for {show_value(tensor)}",
+        )
+    axis %= len(shape)
+    dim = shape[axis]
+    return tensor_extent(frame, tensor, axis, node) if isinstance(dim, DynDim) else dim
+
+
+def _marker(frame: Frame, base: type, index: Value, node: ast.Subscript) -> Value:
+    if base not in _MARKERS:
+        raise frame.error(InvalidOperationError, node, f"cannot index {show_value(base)}")
+    try:
+        return base[index]  # type: ignore[index]
+    except (TypeError, ValueError) as error:
+        raise frame.error(ParserTypeError, node, str(error)) from None
+
+
+def _index(frame: Frame, node: ast.expr) -> Value:
+    if isinstance(node, ast.Slice):
+        parts = [
+            None if p is None else evaluate(frame, p) for p in (node.lower, node.upper, node.step)
+        ]
+        if holds_runtime(parts):
+            return tuple(parts)
+        return slice(*parts)
+    return evaluate(frame, node)
+
+
+def _sequence(frame: Frame, node: ast.Tuple | ast.List, hint: str) -> Value:
+    items = []
+    for item in node.elts:
+        if isinstance(item, ast.Starred):
+            unpacked = evaluate(frame, item.value)
+            if not isinstance(unpacked, tuple | list):
+                raise frame.error(
+                    ParserTypeError, item, f"cannot unpack {show_value(unpacked)} with *"
+                )
+            items.extend(unpacked)
+        else:
+            items.append(evaluate(frame, item))
+    return tuple(items) if isinstance(node, ast.Tuple) or holds_runtime(items) else items
+
+
+def _binary(frame: Frame, node: ast.BinOp, hint: str) -> Value:
+    left, right = evaluate(frame, node.left), evaluate(frame, node.right)
+    return combine(frame, node.op, left, right, node, hint)
+
+
+def combine(
+    frame: Frame, operator: ast.operator, left: Value, right: Value, node: ast.AST, hint: str = ""
+) -> Value:
+    """``left <operator> right`` for values of any kind."""
+    shaped = [v for v in (left, right) if is_tensor(v) or is_tile(v)]
+    if shaped:
+        if isinstance(operator, ast.MatMult):
+            return matrix_product(frame, left, right, node, hint)
+        return on_shaped(frame, operator, left, right, node, hint)
+    if not holds_runtime((left, right)) and not _is_dynamic(left, right):
+        function = BINARY.get(type(operator))
+        if function is None:
+            raise frame.error(
+                UnsupportedFeatureError,
+                node,
+                f"{SYMBOLS[type(operator)]!r} does not work on {show_value(left)}",
+            )
+        return fold(frame, function, (left, right), node, repr(SYMBOLS[type(operator)]))
+    what = f"operand of {SYMBOLS[type(operator)]!r}"
+    return binary_scalar(
+        frame,
+        operator,
+        scalar_operand(frame, left, node, what),
+        scalar_operand(frame, right, node, what),
+        node,
+        hint,
+    )
+
+
+def _is_dynamic(*values: Value) -> bool:
+    return any(isinstance(value, markers.DynVar) for value in values)
+
+
+def _unary(frame: Frame, node: ast.UnaryOp, hint: str) -> Value:
+    operand = evaluate(frame, node.operand)
+    symbol = SYMBOLS[type(node.op)]
+    if is_tensor(operand) or is_tile(operand):
+        if isinstance(node.op, ast.USub):
+            return negated(frame, operand, node, hint)
+        raise frame.error(
+            UnsupportedFeatureError, node, f"{symbol!r} does not work on {show_value(operand)}"
+        )
+    if not holds_runtime(operand) and not _is_dynamic(operand):
+        return fold(frame, UNARY[type(node.op)], (operand,), node, repr(symbol))
+    if isinstance(node.op, ast.Not):
+        condition = condition_operand(frame, operand, node)
+        if isinstance(condition, bool):
+            return not condition
+        return frame.emit("scalar.not", [condition], node, hint=hint)
+    scalar = scalar_operand(frame, operand, node, f"operand of {symbol!r}")
+    if isinstance(node.op, ast.UAdd):
+        return scalar
+    if isinstance(node.op, ast.USub) and is_runtime_scalar(scalar):
+        return frame.emit("scalar.neg", [scalar], node, hint=hint)
+    if isinstance(node.op, ast.USub):
+        return named_scalar(frame, "sub", 0, scalar, node, "-", hint)
+    raise frame.error(
+        UnsupportedFeatureError, node, f"{symbol!r} does not work on {show_value(operand)}"
+    )
+
+
+def _compare(frame: Frame, node: ast.Compare, hint: str) -> Value:
+    operands = [evaluate(frame, side) for side in (node.left, *node.comparators)]
+    result: Value = True
+    for operator, left, right in zip(node.ops, operands, operands[1:], strict=False):
+        one = _compare_pair(frame, operator, left, right, node, hint)
+        result = _both(frame, "and", result, one, node, hint)
+    return result
+
+
+def _compare_pair(
+    frame: Frame, operator: ast.cmpop, left: Value, right: Value, node: ast.Compare, hint: str
+) -> Value:
+    symbol = SYMBOLS[type(operator)]
+    if isinstance(operator, ast.Is | ast.IsNot) and (left is None or right is None):
+        return (left is right) == isinstance(operator, ast.Is)
+    if not holds_runtime((left, right)) and not _is_dynamic(left, right):
+        return fold(frame, COMPARE[type(operator)], (left, right), node, repr(symbol))
+    what = f"operand of {symbol!r}"
+    return binary_scalar(
+        frame,
+        operator,
+        scalar_operand(frame, left, node, what),
+        scalar_operand(frame, right, node, what),
+        node,
+        hint,
+    )
+
+
+def _boolean(frame: Frame, node: ast.BoolOp, hint: str) -> Value:
+    word = "and" if isinstance(node.op, ast.And) else "or"
+    result = evaluate(frame, node.values[0])
+    for part in node.values[1:]:
+        # A side known now decides, or vanishes, without the other being looked at, as in Python.
+        if not isinstance(result, Var) and bool(result) == (word == "or"):
+            return result
+        result = _both(frame, word, result, evaluate(frame, part), part, hint)
+    return result
+
+
+def _both(frame: Frame, word: str, left: Value, right: Value, node: ast.AST, hint: str) -> Value:
+    """``left and right`` or ``left or right``."""
+    if not isinstance(left, Var):
+        return right if bool(left) == (word == "and") else left
+    a, b = condition_operand(frame, left, node), condition_operand(frame, right, node)
+    if isinstance(b, bool):
+        return a if b == (word == "and") else b
+    assert not isinstance(a, bool)
+    return frame.emit(f"scalar.{word}", [a, b], node, hint=hint or word)
+
+
+def _conditional(frame: Frame, node: ast.IfExp, hint: str) -> Value:
+    condition = condition_operand(frame, evaluate(frame, node.test), node.test)
+    if isinstance(condition, bool):
+        return evaluate(frame, node.body if condition else node.orelse, hint)
+    raise frame.error(
+        UnsupportedFeatureError,
+        node,
+        "'a if c else b' needs a condition known when the kernel is compiled; write an if "
+        "statement that binds the name in both branches",
+    )
+
+
+def _formatted(frame: Frame, node: ast.JoinedStr, hint: str) -> Value:
+    parts = []
+    for part in node.values:
+        if isinstance(part, ast.FormattedValue):
+            if part.conversion != -1 or part.format_spec is not None:
+                raise frame.error(
+                    UnsupportedFeatureError, part, "formats in an f-string are not supported"
+                )
+            value = evaluate(frame, part.value)
+            parts.append(show_value(value) if isinstance(value, Var) else str(value))
+        else:
+            assert isinstance(part, ast.Constant)
+            parts.append(str(part.value))
+    return "".join(parts)
+
+
+def _call(frame: Frame, node: ast.Call, hint: str) -> Value:
+    return frame.builder.call(frame, node, hint)
+
+
+_EXPRESSIONS: Mapping[type[ast.AST], Callable[[Frame, object, str], Value]] = MappingProxyType(
+    {
+        ast.Constant: _constant,
+        ast.Name: _name,
+        ast.Attribute: _attribute,
+        ast.Subscript: _subscript,
+        ast.Tuple: _sequence,
+        ast.List: _sequence,
+        ast.BinOp: _binary,
+        ast.UnaryOp: _unary,
+        ast.Compare: _compare,
+        ast.BoolOp: _boolean,
+        ast.IfExp: _conditional,
+        ast.JoinedStr: _formatted,
+        ast.Call: _call,
+    }  # type: ignore[dict-item]
+)
+
+_NAMES: Mapping[type[ast.AST], str] = MappingProxyType(
+    {
+        ast.Lambda: "a lambda",
+        ast.ListComp: "a list comprehension",
+        ast.SetComp: "a set comprehension",
+        ast.DictComp: "a dict comprehension",
+        ast.GeneratorExp: "a generator expression",
+        ast.Await: "await",
+        ast.Yield: "yield (did you mean pl.yield_?)",
+        ast.YieldFrom: "yield from",
+        ast.NamedExpr: "':='",
+        ast.Dict: "a dict",
+        ast.Set: "a set",
+        ast.Starred: "unpacking with *",
+        ast.Slice: "a slice",
+    }
+)
+
+
+def static_value(frame: Frame, node: ast.expr, what: str) -> Value:
+    """The value of an expression that must be known when the kernel is compiled."""
+    value = evaluate(frame, node)
+    if holds_runtime(value):
+        raise frame.error(
+            ParserTypeError,
+            node,
+            f"{what} must be known when the kernel is compiled, not {show_value(value)}",
+        )
+    return value

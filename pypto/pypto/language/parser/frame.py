@@ -1,0 +1,195 @@
+"""The state of parsing one function, and how it reports and emits."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from pypto.ir.errors import IrTypeError
+from pypto.ir.nodes import (
+    AttrValue,
+    DynDim,
+    Function,
+    FunctionKind,
+    Op,
+    Operand,
+    Param,
+    Stmt,
+    TensorType,
+    TileType,
+    Type,
+    Var,
+)
+from pypto.ir.ops import infer_result
+from pypto.language.parser.diagnostics.exceptions import (
+    InvalidOperationError,
+    ParserError,
+    ScopeIsolationError,
+    UndefinedVariableError,
+)
+from pypto.language.parser.values import Unbound, Value
+from pypto.language.source import FunctionSource
+
+
+@dataclass(slots=True)
+class Builder:
+    """The program under construction.
+
+    ``call`` and ``block`` are the parts of the parser that others need back: a call expression
+    and a sequence of statements. They are passed in so that modules import each other one way
+    only.
+    """
+
+    call: Callable[[Frame, ast.Call, str], Value]
+    block: Callable[[Frame, Sequence[ast.stmt]], None]
+    functions: dict[str, Function] = field(default_factory=dict)
+    specializations: dict[object, str] = field(default_factory=dict)
+    # Sources whose parsing has begun and not ended, to find recursion.
+    active: list[FunctionSource] = field(default_factory=list)
+    # Lines of pl.static_print, held back because a loop's body may be parsed more than once.
+    prints: list[str] = field(default_factory=list)
+    # For each defined function, the parameters that its call evaluates to.
+    results: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Values:
+    """What is known of the variables of one IR function.
+
+    ``aliases`` maps a tensor variable to the one whose memory it names. ``memory`` holds the
+    tensors that exist in global memory by themselves: parameters and created tensors.
+    ``owners`` says in which ``pl.at`` block a variable was bound. ``symbols`` gives the run-time
+    extents their dimension.
+    """
+
+    aliases: dict[Var, Var] = field(default_factory=dict)
+    memory: set[Var] = field(default_factory=set)
+    owners: dict[Var, int] = field(default_factory=dict)
+    symbols: dict[Var, DynDim] = field(default_factory=dict)
+    written: set[Var] = field(default_factory=set)
+    params: list[Param] = field(default_factory=list)
+    scopes: int = 0
+    # Results of matrix products, whose fp32 may be narrowed when it is written.
+    products: set[Var] = field(default_factory=set)
+
+    def root(self, var: Var) -> Var:
+        """The variable that stands for the same memory, or the same value, as ``var``."""
+        while var in self.aliases:
+            var = self.aliases[var]
+        return var
+
+
+@dataclass(slots=True)
+class Frame:
+    """One function body being translated; an inlined function has a frame of its own."""
+
+    builder: Builder
+    source: FunctionSource
+    kind: FunctionKind
+    values: Values
+    env: dict[str, Value]
+    live_after: Mapping[ast.stmt, frozenset[str]]
+    body: list[Stmt]
+    scope: int | None = None
+    inline: bool = False
+    in_branch: bool = False
+    returned: Value = None
+    has_returned: bool = False
+
+    # --- reporting -------------------------------------------------------------------------
+
+    def error(self, kind: type[ParserError], node: ast.AST, message: str) -> ParserError:
+        """An error at a node, to be raised by the caller."""
+        line, column = self.source.user_position(node)
+        return kind(
+            message,
+            span=self.source.span(node),
+            file=self.source.file,
+            line=line,
+            column=column,
+            source_line=self.source.source_line(node),
+        )
+
+    def lookup(self, node: ast.Name) -> Value:
+        """The value of a name: parameters and locals, then the function's namespace."""
+        name = node.id
+        if name in self.env:
+            value = self.env[name]
+            if isinstance(value, Unbound):
+                raise self.error(UndefinedVariableError, node, f"{name!r} {value.reason}")
+            self._check_owner(name, value, node)
+            return value
+        if name in self.source.namespace:
+            return self.source.namespace[name]
+        hint = did_you_mean(name, [*self.env, *self.source.namespace])
+        raise self.error(
+            UndefinedVariableError, node, f"name {name!r} is not defined{hint or _DEFINE}"
+        )
+
+    def _check_owner(self, name: str, value: Value, node: ast.AST) -> None:
+        if not isinstance(value, Var) or isinstance(value.type, TensorType):
+            return
+        owner = self.values.owners.get(value)
+        if owner is None or owner == self.scope:
+            return
+        if isinstance(value.type, TileType):
+            remedy = "store it into a tensor inside that block"
+        else:
+            remedy = "compute it before that block"
+        raise self.error(
+            ScopeIsolationError,
+            node,
+            f"{name!r} belongs to a pl.at block that has ended; {remedy}",
+        )
+
+    # --- emission --------------------------------------------------------------------------
+
+    @property
+    def on_core(self) -> bool:
+        """Whether statements here run on a core: in an incore function or a ``pl.at`` block."""
+        return self.kind is FunctionKind.INCORE or self.scope is not None
+
+    def emit(
+        self,
+        op: str,
+        operands: Sequence[Operand],
+        node: ast.AST,
+        *,
+        hint: str = "",
+        attrs: Mapping[str, AttrValue] | None = None,
+    ) -> Var:
+        """Adds an operation; its operands are checked, an error points at ``node``."""
+        attributes = {} if attrs is None else dict(attrs)
+        try:
+            type_ = infer_result(op, operands, attributes)
+        except IrTypeError as error:
+            raise self.error(InvalidOperationError, node, str(error)) from None
+        result = self.new_var(hint or op.split(".")[1], type_)
+        self.body.append(
+            Op(op, tuple(operands), result, self.source.span(node), freeze(attributes))
+        )
+        return result
+
+    def new_var(self, name: str, type_: Type) -> Var:
+        """A variable bound here."""
+        var = Var(name, type_)
+        if self.scope is not None:
+            self.values.owners[var] = self.scope
+        return var
+
+
+_DEFINE = "; define it before this line, or pass it as an argument"
+
+
+def freeze(attrs: Mapping[str, AttrValue]) -> Mapping[str, AttrValue]:
+    """A read-only copy with its keys in order, so that equal attributes print alike."""
+    return MappingProxyType(dict(sorted(attrs.items())))
+
+
+def did_you_mean(name: str, candidates: Iterable[str]) -> str:
+    """``"; did you mean 'x'?"``, or nothing."""
+    near = difflib.get_close_matches(name, sorted(set(candidates)), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]!r}?" if near else ""

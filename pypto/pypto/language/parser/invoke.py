@@ -1,0 +1,273 @@
+"""Calls of other kernel functions: incore functions become functions of the program, inline ones
+are spliced in."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Sequence
+
+from pypto.ir.nodes import (
+    Call,
+    Direction,
+    DynDim,
+    FunctionKind,
+    Operand,
+    ScalarType,
+    TensorType,
+    Var,
+)
+from pypto.ir.typing_rules import show_type
+from pypto.language.parser.define import Argument, define_function
+from pypto.language.parser.diagnostics.exceptions import (
+    InvalidOperationError,
+    ParserTypeError,
+    UnsupportedFeatureError,
+)
+from pypto.language.parser.frame import Frame
+from pypto.language.parser.liveness import live_after
+from pypto.language.parser.movement import alias
+from pypto.language.parser.scalars import coerce, scalar_operand
+from pypto.language.parser.signature import bound_dynamic, positional_count, read_signature
+from pypto.language.parser.values import (
+    Value,
+    holds_runtime,
+    is_number,
+    is_scalar,
+    is_tensor,
+    is_tile,
+    show_value,
+)
+from pypto.language.source import ConstValue, FunctionSource, ParamAnnotation, ParamCategory
+
+
+def call_kernel_function(
+    frame: Frame,
+    callee: FunctionSource,
+    node: ast.Call,
+    args: Sequence[Value],
+    keywords: dict[str, Value],
+    hint: str,
+) -> Value:
+    """The value of a call of a function decorated with one of ``pl.jit``'s decorators."""
+    if callee.kind is FunctionKind.ORCHESTRATION:
+        raise frame.error(
+            UnsupportedFeatureError,
+            node,
+            f"{callee.name!r} is decorated with @pl.jit, so it is entered from Python only; "
+            "decorate it with @pl.jit.incore or @pl.jit.inline to call it from a kernel",
+        )
+    if callee in frame.builder.active:
+        raise frame.error(
+            UnsupportedFeatureError, node, f"{callee.name!r} calls itself, which kernels cannot do"
+        )
+    bound = _bind(frame, callee, node, args, keywords)
+    if callee.kind is FunctionKind.INLINE:
+        return _splice(frame, callee, node, bound)
+    if frame.on_core:
+        raise frame.error(
+            InvalidOperationError,
+            node,
+            f"{callee.name!r} is a core function of its own, so it cannot be called on a core; "
+            "call it from the @pl.jit function outside pl.at, or decorate it with @pl.jit.inline",
+        )
+    return _dispatch(frame, callee, node, bound, hint)
+
+
+_Bound = list[tuple[ParamAnnotation, Value]]
+
+
+def _bind(
+    frame: Frame,
+    callee: FunctionSource,
+    node: ast.Call,
+    args: Sequence[Value],
+    keywords: dict[str, Value],
+) -> _Bound:
+    """Each parameter with its argument."""
+    params = read_signature(callee)
+    rest = dict(keywords)
+    if len(args) > positional_count(callee):
+        raise frame.error(
+            ParserTypeError,
+            node,
+            f"{callee.name}: takes {positional_count(callee)} positional arguments, but got "
+            f"{len(args)}",
+        )
+    bound: _Bound = []
+    for index, param in enumerate(params):
+        if index < len(args) and index < positional_count(callee):
+            if param.name in rest:
+                raise frame.error(
+                    ParserTypeError, node, f"{callee.name}: {param.name!r} is given twice"
+                )
+            bound.append((param, args[index]))
+        elif param.name in rest:
+            bound.append((param, rest.pop(param.name)))
+        elif param.has_default:
+            bound.append((param, param.default))
+        else:
+            names = ", ".join(p.name for p in params)
+            raise frame.error(
+                ParserTypeError,
+                node,
+                f"{callee.name}: missing argument {param.name!r}; it takes ({names})",
+            )
+    if rest:
+        raise frame.error(
+            ParserTypeError, node, f"{callee.name}: has no parameter {next(iter(rest))!r}"
+        )
+    return bound
+
+
+# --- inline functions ----------------------------------------------------------------------
+
+
+def _splice(frame: Frame, callee: FunctionSource, node: ast.Call, bound: _Bound) -> Value:
+    if any(param.direction is not Direction.In for param, _ in bound):
+        warnings.warn(
+            f"{callee.name}: Direction annotations are deprecated on @pl.jit.inline functions; "
+            "what the body writes goes to the caller's tensors",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+    inner = Frame(
+        builder=frame.builder,
+        source=callee,
+        kind=frame.kind,
+        values=frame.values,
+        env={p.name: _inline_argument(frame, callee, node, p, v) for p, v in bound},
+        live_after=live_after(callee.tree.body),
+        body=frame.body,
+        scope=frame.scope,
+        inline=True,
+    )
+    frame.builder.active.append(callee)
+    frame.builder.block(inner, callee.tree.body)
+    frame.builder.active.pop()
+    return inner.returned
+
+
+def _inline_argument(
+    frame: Frame, callee: FunctionSource, node: ast.Call, param: ParamAnnotation, value: Value
+) -> Value:
+    what = f"{callee.name}: argument {param.name!r}"
+    if param.category is ParamCategory.CONSTEXPR:
+        _needs_static(frame, node, what, value)
+    if param.category is ParamCategory.TENSOR:
+        if not is_tensor(value):
+            raise frame.error(
+                ParserTypeError, node, f"{what} must be a tensor, not {show_value(value)}"
+            )
+        if param.type is not None:
+            _tensor_argument(frame, node, what, param, value, {})
+    if param.category is ParamCategory.SCALAR:
+        scalar = scalar_operand(frame, value, node, what)
+        assert isinstance(param.type, ScalarType)
+        if is_number(scalar):  # stays known, so that it may be a shape or a condition
+            number = coerce(frame, scalar, param.type.dtype, node, what)
+            assert not isinstance(number, Var)
+            return number.value
+        return coerce(frame, scalar, param.type.dtype, node, what)
+    return value
+
+
+def _needs_static(frame: Frame, node: ast.Call, what: str, value: Value) -> None:
+    if holds_runtime(value):
+        raise frame.error(
+            ParserTypeError,
+            node,
+            f"{what} is pl.constexpr, so it must be known when the kernel is compiled, not "
+            f"{show_value(value)}",
+        )
+
+
+# --- incore functions ----------------------------------------------------------------------
+
+
+def _dispatch(
+    frame: Frame, callee: FunctionSource, node: ast.Call, bound: _Bound, hint: str
+) -> Value:
+    extents: dict[str, object] = {}
+    dynamic = bound_dynamic(callee)
+    arguments: dict[str, Argument] = {}
+    operands: list[Operand] = []
+    for param, value in bound:
+        what = f"{callee.name}: argument {param.name!r}"
+        if param.category is ParamCategory.CONSTEXPR:
+            _needs_static(frame, node, what, value)
+            arguments[param.name] = ConstValue(value)
+        elif param.category is ParamCategory.SCALAR:
+            assert isinstance(param.type, ScalarType)
+            scalar = scalar_operand(frame, value, node, what)
+            operands.append(coerce(frame, scalar, param.type.dtype, node, what))
+            arguments[param.name] = param.type
+        elif is_tensor(value):
+            type_ = _tensor_argument(frame, node, what, param, value, extents)
+            symbols = dynamic.get(param.name, {})
+            shape = [DynDim(symbols[i]) if i in symbols else d for i, d in enumerate(type_.shape)]
+            arguments[param.name] = TensorType(tuple(shape), type_.dtype)
+            operands.append(value)
+        else:
+            raise frame.error(ParserTypeError, node, _wrong_argument(what, param, value))
+    name = define_function(frame.builder, callee, arguments)
+    return _emit_call(frame, name, node, operands, hint)
+
+
+def _wrong_argument(what: str, param: ParamAnnotation, value: Value) -> str:
+    if param.category is ParamCategory.UNANNOTATED and is_scalar(value):
+        return f"{what} needs an annotation, such as {param.name}: pl.Scalar[pl.INT32]"
+    remedy = "; store it into a tensor first" if is_tile(value) else ""
+    return f"{what} must be a tensor, not {show_value(value)}{remedy}"
+
+
+def _tensor_argument(
+    frame: Frame,
+    node: ast.Call,
+    what: str,
+    param: ParamAnnotation,
+    value: Var,
+    extents: dict[str, object],
+) -> TensorType:
+    """The parameter's type for this argument; ``extents`` holds what each symbol stands for."""
+    given = value.type
+    assert isinstance(given, TensorType)
+    wanted = param.type
+    if wanted is None:
+        return given
+    assert isinstance(wanted, TensorType)
+    fits = len(given.shape) == len(wanted.shape) and given.dtype == wanted.dtype
+    if fits:
+        for have, want in zip(given.shape, wanted.shape, strict=True):
+            if isinstance(want, DynDim):
+                fits = fits and extents.setdefault(want.symbol, have) == have
+            else:
+                fits = fits and have == want
+    if not fits:
+        raise frame.error(
+            InvalidOperationError,
+            node,
+            f"{what} is a {show_type(given)}, but its annotation says {show_type(wanted)}",
+        )
+    return wanted
+
+
+def _emit_call(
+    frame: Frame, name: str, node: ast.Call, operands: list[Operand], hint: str
+) -> Value:
+    function = frame.builder.functions[name]
+    results: dict[int, Var] = {}
+    for index, (param, operand) in enumerate(zip(function.params, operands, strict=True)):
+        if param.direction is Direction.In:
+            continue
+        assert isinstance(operand, Var)
+        result = frame.new_var(hint or operand.name, operand.type)
+        alias(frame, result, operand)
+        frame.values.written.add(operand)
+        results[index] = result
+    span = frame.source.span(node)
+    frame.body.append(Call(name, tuple(operands), tuple(results.values()), span))
+    values = tuple(results[index] for index in frame.builder.results[name])
+    if not values:
+        return None
+    return values[0] if len(values) == 1 else values

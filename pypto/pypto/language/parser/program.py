@@ -1,0 +1,112 @@
+"""The way in: a function's source and the types of its arguments give a program."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pypto.ir.nodes import DynDim, Program, ScalarType, TensorType
+from pypto.ir.typing_rules import show_type
+from pypto.language.parser.calls import call
+from pypto.language.parser.define import Argument, define_function
+from pypto.language.parser.diagnostics.exceptions import ParserTypeError, UnsupportedFeatureError
+from pypto.language.parser.frame import Builder, Frame
+from pypto.language.parser.signature import annotation_frame, bound_dynamic, read_signature
+from pypto.language.parser.statements import block
+from pypto.language.source import ConstValue, FunctionSource, ParamAnnotation, ParamCategory
+
+
+def parse_program(
+    entry: FunctionSource, arguments: Mapping[str, Argument], *, name: str
+) -> Program:
+    """The frontend form of the program whose entry is called with ``arguments``.
+
+    ``arguments`` maps every parameter without a default to its type, or to its value where it is
+    ``pl.constexpr``. Raises a :class:`ParserError` that points into the user's file. The body is
+    never executed.
+    """
+    builder = Builder(call=call, block=block)
+    frame = annotation_frame(entry)
+    dynamic = bound_dynamic(entry)
+    bound: dict[str, Argument] = {}
+    for param in read_signature(entry):
+        bound[param.name] = _argument(frame, param, arguments.get(param.name), dynamic)
+    unknown = [key for key in arguments if key not in bound]
+    if unknown:
+        raise frame.error(
+            ParserTypeError, entry.tree, f"{entry.name} has no parameter {unknown[0]!r}"
+        )
+    try:
+        defined = define_function(builder, entry, bound)
+    except RecursionError:
+        raise frame.error(
+            UnsupportedFeatureError, entry.tree, f"the body of {entry.name} is nested too deeply"
+        ) from None
+    finally:
+        sys.stdout.write("".join(line + "\n" for line in builder.prints))
+    # Callees were finished before their callers, so insertion order is callees first.
+    return Program(name, MappingProxyType(dict(builder.functions)), defined)
+
+
+def _argument(
+    frame: Frame,
+    param: ParamAnnotation,
+    given: Argument | None,
+    dynamic: Mapping[str, Mapping[int, str]],
+) -> Argument:
+    what = f"parameter {param.name!r}"
+    node = frame.source.tree
+    if given is None and param.category is ParamCategory.CONSTEXPR and param.has_default:
+        return ConstValue(param.default)
+    if given is None and isinstance(param.type, ScalarType | TensorType):
+        given = param.type
+    if given is None:
+        raise frame.error(ParserTypeError, node, f"{what} of {frame.source.name} has no argument")
+    wanted_const = param.category is ParamCategory.CONSTEXPR
+    if isinstance(given, ConstValue) != wanted_const:
+        shown = "a constant" if isinstance(given, ConstValue) else f"a {show_type(given)}"
+        raise frame.error(ParserTypeError, node, f"{what} cannot be {shown}")
+    if isinstance(given, ConstValue):
+        return given
+    if isinstance(given, ScalarType) or isinstance(param.type, ScalarType):
+        if param.type is not None and param.type != given:
+            raise frame.error(
+                ParserTypeError,
+                node,
+                f"{what} is declared a {show_type(param.type)}, but the argument is a "
+                f"{show_type(given)}",
+            )
+        return given
+    return _tensor(frame, param, given, dynamic.get(param.name, {}))
+
+
+def _tensor(
+    frame: Frame, param: ParamAnnotation, given: TensorType, symbols: Mapping[int, str]
+) -> TensorType:
+    shape = list(given.shape)
+    if isinstance(param.type, TensorType):
+        wanted = param.type
+        fits = len(wanted.shape) == len(shape) and wanted.dtype == given.dtype
+        for axis, want in enumerate(wanted.shape if fits else ()):
+            if isinstance(want, DynDim):
+                shape[axis] = want
+            else:
+                fits = fits and shape[axis] == want
+        if not fits:
+            raise frame.error(
+                ParserTypeError,
+                frame.source.tree,
+                f"parameter {param.name!r} is declared a {show_type(wanted)}, but the argument "
+                f"is a {show_type(given)}",
+            )
+    for axis, symbol in symbols.items():
+        if axis >= len(shape):
+            raise frame.error(
+                ParserTypeError,
+                frame.source.tree,
+                f"bind_dynamic: axis {axis} is out of range for {param.name!r}, a "
+                f"{show_type(given)}",
+            )
+        shape[axis] = DynDim(symbol)
+    return TensorType(tuple(shape), given.dtype)

@@ -1,0 +1,211 @@
+"""Scalars: literals, run-time values, and what happens when they meet."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pypto.ir.dtypes import BOOL, FP32, INDEX, INT32, DataType
+from pypto.ir.errors import IrTypeError
+from pypto.ir.nodes import Const, DynDim, Operand, TensorType
+from pypto.language.markers import DynVar
+from pypto.language.parser.diagnostics.exceptions import (
+    InvalidOperationError,
+    ParserTypeError,
+    UnsupportedFeatureError,
+)
+from pypto.language.parser.folding import BINARY, COMPARE, SYMBOLS
+from pypto.language.parser.frame import Frame
+from pypto.language.parser.values import (
+    Value,
+    is_number,
+    is_runtime_scalar,
+    is_scalar,
+    literal,
+    scalar_dtype,
+    show_value,
+)
+
+_ARITHMETIC: Mapping[type[ast.AST], str] = MappingProxyType(
+    {
+        ast.Add: "add",
+        ast.Sub: "sub",
+        ast.Mult: "mul",
+        ast.FloorDiv: "floordiv",
+        ast.Mod: "mod",
+        ast.Div: "truediv",
+    }
+)
+_COMPARISONS: Mapping[type[ast.AST], str] = MappingProxyType(
+    {
+        ast.Eq: "eq",
+        ast.NotEq: "ne",
+        ast.Lt: "lt",
+        ast.LtE: "le",
+        ast.Gt: "gt",
+        ast.GtE: "ge",
+    }
+)
+
+Scalar = Operand | bool | int | float
+
+
+def scalar_operand(frame: Frame, value: Value, node: ast.AST, what: str) -> Scalar:
+    """A scalar, or an error that calls it ``what``. A ``pl.dynamic`` is read from its tensor."""
+    if isinstance(value, DynVar):
+        return dynamic_extent(frame, value, node)
+    if is_scalar(value):
+        return value
+    raise frame.error(
+        ParserTypeError, node, f"{what} must be a number or a scalar, not {show_value(value)}"
+    )
+
+
+def dynamic_extent(frame: Frame, extent: DynVar, node: ast.AST) -> Operand:
+    """The run-time value of a ``pl.dynamic`` that some tensor parameter has as an extent."""
+    for param in frame.values.params:
+        type_ = param.var.type
+        if isinstance(type_, TensorType) and DynDim(extent.name) in type_.shape:
+            return tensor_extent(frame, param.var, type_.shape.index(DynDim(extent.name)), node)
+    raise frame.error(
+        ParserTypeError, node, f"no tensor parameter has the extent {extent!r}, so it has no value"
+    )
+
+
+def tensor_extent(frame: Frame, tensor: Operand, axis: int, node: ast.AST) -> Operand:
+    """The run-time extent of an axis."""
+    result = frame.emit("tensor.dim", [tensor], node, attrs={"axis": axis})
+    assert not isinstance(tensor, Const)
+    assert isinstance(tensor.type, TensorType)
+    dim = tensor.type.shape[axis]
+    assert isinstance(dim, DynDim)
+    frame.values.symbols[result] = dim
+    return result
+
+
+def coerce(frame: Frame, value: Scalar, dtype: DataType, node: ast.AST, what: str) -> Operand:
+    """A scalar as ``dtype``: literals must fit it, run-time values are converted.
+
+    A float never becomes an integer by itself.
+    """
+    if is_number(value) or isinstance(value, Const):
+        number = value.value if isinstance(value, Const) else value
+        if isinstance(value, Const) and value.dtype == dtype:
+            return value
+        try:
+            return literal(number, dtype)
+        except IrTypeError as error:
+            raise frame.error(ParserTypeError, node, f"{what}: {error}") from None
+    assert is_runtime_scalar(value)
+    source = scalar_dtype(value)
+    if source == dtype:
+        return value
+    if (source.is_float and dtype.is_int) or BOOL in (source, dtype):
+        raise frame.error(
+            ParserTypeError,
+            node,
+            f"{what}: a {source} scalar does not become {dtype} by itself; "
+            f"write pl.cast(x, {dtype!r})",
+        )
+    return frame.emit("scalar.cast", [value], node, hint=value.name, attrs={"dtype": dtype})
+
+
+def common_dtype(left: Scalar, right: Scalar) -> DataType:
+    """The type in which two scalars meet. Plain literals follow the other side."""
+    a, b = scalar_dtype(left), scalar_dtype(right)
+    if a == b:
+        return a
+    if is_number(left) and not (a.is_float and b.is_int) and a != BOOL:
+        return b
+    if is_number(right) and not (b.is_float and a.is_int) and b != BOOL:
+        return a
+    if a.is_float and b.is_float:
+        return a if a.bits > b.bits else b if b.bits > a.bits else FP32
+    if a.is_float or b.is_float:
+        return a if a.is_float else b
+    if INDEX in (a, b):
+        return INDEX
+    return a if a.bits > b.bits else b if b.bits > a.bits else INT32
+
+
+def binary_scalar(
+    frame: Frame, operator: ast.AST, left: Scalar, right: Scalar, node: ast.AST, hint: str = ""
+) -> Value:
+    """An arithmetic operator or a comparison on two scalars."""
+    kind = type(operator)
+    symbol = SYMBOLS[kind]
+    if is_number(left) and is_number(right):
+        table = BINARY.get(kind) or COMPARE.get(kind)  # type: ignore[call-overload]
+        return fold(frame, table, (left, right), node, symbol)
+    name = _ARITHMETIC.get(kind) or _COMPARISONS.get(kind)
+    if name is None:
+        raise frame.error(
+            UnsupportedFeatureError,
+            node,
+            f"{symbol!r} works on values known when the kernel is compiled only, but one side is "
+            f"{show_value(left if not is_number(left) else right)}",
+        )
+    return named_scalar(frame, name, left, right, node, symbol, hint)
+
+
+def named_scalar(
+    frame: Frame,
+    name: str,
+    left: Scalar,
+    right: Scalar,
+    node: ast.AST,
+    symbol: str,
+    hint: str = "",
+) -> Operand:
+    """``scalar.<name>`` with both sides brought to one type."""
+    dtype = common_dtype(left, right)
+    if name == "truediv" and not dtype.is_float:
+        dtype = FP32
+    what = f"operand of {symbol!r}"
+    operands = [coerce(frame, side, dtype, node, what) for side in (left, right)]
+    return frame.emit(f"scalar.{name}", operands, node, hint=hint)
+
+
+def fold(
+    frame: Frame, function: object, operands: tuple[Value, ...], node: ast.AST, what: str
+) -> Value:
+    """Evaluates a pure Python function now."""
+    assert callable(function)
+    try:
+        result: Value = function(*operands)
+    except (ArithmeticError, TypeError, ValueError, LookupError) as error:
+        shown = ", ".join(show_value(operand) for operand in operands)
+        raise frame.error(
+            InvalidOperationError, node, f"cannot evaluate {what} on {shown}: {error}"
+        ) from None
+    return result
+
+
+def index_operand(frame: Frame, value: Value, node: ast.AST, what: str) -> Operand:
+    """A size or an offset."""
+    scalar = scalar_operand(frame, value, node, what)
+    dtype = scalar_dtype(scalar)
+    if not dtype.is_int:
+        raise frame.error(
+            ParserTypeError, node, f"{what} must be a whole number, not {show_value(value)}"
+        )
+    return coerce(frame, scalar, INDEX, node, what)
+
+
+def condition_operand(frame: Frame, value: Value, node: ast.AST) -> Operand | bool:
+    """A condition: known now, or a run-time truth value."""
+    if isinstance(value, Const):
+        return bool(value.value)
+    if is_runtime_scalar(value):
+        if scalar_dtype(value) == BOOL:
+            return value
+        return named_scalar(frame, "ne", value, 0, node, "!=")
+    if is_number(value) or value is None or isinstance(value, str | list | tuple):
+        return bool(value)
+    raise frame.error(
+        ParserTypeError,
+        node,
+        f"a condition must be a scalar or known when the kernel is compiled, not "
+        f"{show_value(value)}",
+    )

@@ -1,0 +1,186 @@
+"""Signatures: what each annotation says, whether it is an object or a string."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from pypto.ir.dtypes import DataType
+from pypto.ir.errors import IrTypeError
+from pypto.ir.memory_rules import check_tensor_type
+from pypto.ir.nodes import Dim, Direction, DynDim, FunctionKind, ScalarType, TensorType
+from pypto.language import markers
+from pypto.language.parser.diagnostics.exceptions import (
+    ParserSyntaxError,
+    ParserTypeError,
+    UnsupportedFeatureError,
+)
+from pypto.language.parser.expressions import evaluate, static_value
+from pypto.language.parser.frame import Builder, Frame, Values
+from pypto.language.parser.values import Value, show_value
+from pypto.language.source import FunctionSource, ParamAnnotation, ParamCategory
+
+
+def read_signature(source: FunctionSource) -> tuple[ParamAnnotation, ...]:
+    """The parameters of a function, in order.
+
+    Raises a :class:`ParserError` for annotations that mean nothing and for ``*args``.
+    """
+    frame = annotation_frame(source)
+    arguments = source.tree.args
+    for extra in (arguments.vararg, arguments.kwarg):
+        if extra is not None:
+            raise frame.error(
+                UnsupportedFeatureError,
+                extra,
+                f"a kernel has a fixed list of parameters, so it cannot have *{extra.arg}",
+            )
+    plain = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(plain) - len(arguments.defaults))
+    defaults += arguments.defaults
+    pairs = [*zip(plain, defaults, strict=True)]
+    pairs += zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    return tuple(_parameter(frame, argument, default) for argument, default in pairs)
+
+
+def positional_count(source: FunctionSource) -> int:
+    """How many parameters may be given by position."""
+    arguments = source.tree.args
+    return len(arguments.posonlyargs) + len(arguments.args)
+
+
+def annotation_frame(source: FunctionSource) -> Frame:
+    """A frame in which annotations and defaults are evaluated: no locals, no operations."""
+    builder = Builder(call=_annotation_call, block=_no_block)
+    return Frame(builder, source, source.kind, Values(), {}, {}, [])
+
+
+def _annotation_call(frame: Frame, node: ast.Call, hint: str) -> Value:
+    callee = evaluate(frame, node.func)
+    arguments = [static_value(frame, argument, "an argument") for argument in node.args]
+    if callee is not markers.dynamic or len(arguments) != 1 or node.keywords:
+        raise frame.error(
+            ParserSyntaxError, node, f"an annotation cannot call {show_value(callee)}"
+        )
+    try:
+        return markers.dynamic(arguments[0])  # type: ignore[arg-type]
+    except ValueError as error:
+        raise frame.error(ParserTypeError, node, str(error)) from None
+
+
+def _no_block(frame: Frame, body: Sequence[ast.stmt]) -> None:
+    raise AssertionError("an annotation holds no statements")
+
+
+def _parameter(frame: Frame, argument: ast.arg, default: ast.expr | None) -> ParamAnnotation:
+    direction, category, type_ = _classify(frame, argument)
+    if default is None:
+        return ParamAnnotation(argument.arg, direction, category, type_)
+    value = static_value(frame, default, "a default")
+    return ParamAnnotation(argument.arg, direction, category, type_, True, value)
+
+
+_Kind = tuple[Direction, ParamCategory, TensorType | ScalarType | None]
+
+
+def _classify(frame: Frame, argument: ast.arg) -> _Kind:
+    if argument.annotation is None:
+        return Direction.In, ParamCategory.UNANNOTATED, None
+    value = annotation_value(frame, argument.annotation)
+    direction = Direction.In
+    if isinstance(value, markers.Directed):
+        direction, value = value.direction, value.inner
+    if value is markers.Tensor:
+        return direction, ParamCategory.TENSOR, None
+    if isinstance(value, markers.Tensor):
+        return direction, ParamCategory.TENSOR, tensor_type(frame, value, argument.annotation)
+    if isinstance(value, markers.Scalar):
+        return direction, ParamCategory.SCALAR, ScalarType(value.dtype)
+    if isinstance(value, DataType):
+        return direction, ParamCategory.SCALAR, ScalarType(value)
+    if value is markers.constexpr:
+        return direction, ParamCategory.CONSTEXPR, None
+    is_tile = value is markers.Tile or isinstance(value, markers.Tile)
+    if is_tile and frame.source.kind is FunctionKind.INLINE:
+        return direction, ParamCategory.UNANNOTATED, None
+    raise frame.error(ParserTypeError, argument.annotation, _advice(argument, value))
+
+
+def _advice(argument: ast.arg, value: Value) -> str:
+    name = argument.arg
+    if value in (markers.Out, markers.InOut):
+        assert isinstance(value, type)
+        return f"parameter {name!r}: write pl.{value.__name__}[pl.Tensor]"
+    if value is markers.Scalar:
+        return f"parameter {name!r}: a scalar needs its element type, such as pl.Scalar[pl.INT32]"
+    if value is markers.Tile or isinstance(value, markers.Tile):
+        return f"parameter {name!r}: a tile cannot be a parameter; pass a pl.Tensor and load it"
+    if value in (int, float, bool):
+        return (
+            f"parameter {name!r}: for a number given at each run write pl.Scalar[pl.INT64] or "
+            "another element type, for one fixed at compile time pl.constexpr"
+        )
+    return (
+        f"parameter {name!r}: {show_value(value)} is no annotation for a kernel; use pl.Tensor, "
+        "pl.Out[pl.Tensor], pl.InOut[pl.Tensor], pl.Scalar[dtype] or pl.constexpr"
+    )
+
+
+def annotation_value(frame: Frame, annotation: ast.expr) -> Value:
+    """The object that an annotation stands for; a string is read as an expression."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            parsed = ast.parse(annotation.value.strip(), mode="eval").body
+        except SyntaxError:
+            raise frame.error(
+                ParserSyntaxError, annotation, f"annotation {annotation.value!r} does not parse"
+            ) from None
+        for node in ast.walk(parsed):  # errors point at the string
+            if isinstance(node, ast.expr):
+                ast.copy_location(node, annotation)
+        annotation = parsed
+    return evaluate(frame, annotation)
+
+
+def tensor_type(frame: Frame, value: markers.Tensor, node: ast.AST) -> TensorType:
+    """The type that ``pl.Tensor[shape, dtype]`` describes."""
+    shape: list[Dim] = [
+        DynDim(extent.name) if isinstance(extent, markers.DynVar) else extent
+        for extent in value.shape
+    ]
+    try:
+        return check_tensor_type(shape, value.dtype)
+    except IrTypeError as error:
+        raise frame.error(ParserTypeError, node, f"pl.Tensor: {error}") from None
+
+
+def bound_dynamic(source: FunctionSource) -> Mapping[str, Mapping[int, str]]:
+    """The axes that ``param.bind_dynamic(axis, M)`` statements of the body make dynamic.
+
+    Maps a parameter to the symbol of each such axis.
+    """
+    found: dict[str, dict[int, str]] = {}
+    frame = annotation_frame(source)
+    for statement in source.tree.body:
+        match statement:
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=name), attr="bind_dynamic"),
+                    args=[axis_node, extent_node],
+                    keywords=[],
+                )
+            ):
+                axis = static_value(frame, axis_node, "an axis")
+                extent = static_value(frame, extent_node, "an extent")
+                if isinstance(axis, bool) or not isinstance(axis, int) or axis < 0:
+                    raise frame.error(
+                        ParserTypeError, axis_node, f"an axis is an int from 0, not {axis!r}"
+                    )
+                if not isinstance(extent, markers.DynVar):
+                    raise frame.error(
+                        ParserTypeError,
+                        extent_node,
+                        f"bind_dynamic takes a pl.dynamic, not {show_value(extent)}",
+                    )
+                found.setdefault(name, {})[axis] = extent.name
+    return found

@@ -1,0 +1,146 @@
+"""One call in a kernel, its arguments evaluated and bound to the callee's parameters."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pypto.ir.dtypes import DataType
+from pypto.ir.nodes import AttrValue, MemorySpace, Operand, Var
+from pypto.language.parser.diagnostics.exceptions import (
+    InvalidOperationError,
+    ParserError,
+    ParserTypeError,
+)
+from pypto.language.parser.frame import Frame
+from pypto.language.parser.scalars import index_operand
+from pypto.language.parser.values import (
+    Value,
+    is_runtime_scalar,
+    is_tensor,
+    is_tile,
+    show_value,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """A call of a language function. ``name`` is how the user knows it, such as ``pl.load``."""
+
+    frame: Frame
+    node: ast.Call
+    name: str
+    hint: str
+    values: Mapping[str, Value]
+    nodes: Mapping[str, ast.AST]
+
+    def at(self, parameter: str) -> ast.AST:
+        """The argument's place, or the call's where a default was taken."""
+        return self.nodes.get(parameter, self.node)
+
+    def wrong(
+        self, parameter: str, message: str, kind: type[ParserError] = ParserTypeError
+    ) -> ParserError:
+        """An error about one argument, to be raised by the caller."""
+        return self.frame.error(kind, self.at(parameter), f"{self.name}: {message}")
+
+    def emit(
+        self, op: str, operands: list[Operand], attrs: Mapping[str, AttrValue] | None = None
+    ) -> Var:
+        """Adds the operation that the call stands for."""
+        return self.frame.emit(op, operands, self.node, hint=self.hint, attrs=attrs)
+
+    def tensor(self, parameter: str) -> Var:
+        """An argument that is a tensor."""
+        value = self.values[parameter]
+        if is_tensor(value):
+            return value
+        raise self.wrong(parameter, f"{parameter} must be a tensor, not {show_value(value)}")
+
+    def tile(self, parameter: str) -> Var:
+        """An argument that is a tile."""
+        value = self.values[parameter]
+        if is_tile(value):
+            return value
+        remedy = "; load it with pl.load" if is_tensor(value) else ""
+        raise self.wrong(parameter, f"{parameter} must be a tile, not {show_value(value)}{remedy}")
+
+    def shaped(self, parameter: str) -> Var:
+        """An argument that is a tile or a tensor."""
+        value = self.values[parameter]
+        if is_tile(value) or is_tensor(value):
+            return value
+        raise self.wrong(
+            parameter, f"{parameter} must be a tile or a tensor, not {show_value(value)}"
+        )
+
+    def dtype(self, parameter: str) -> DataType:
+        """An argument that is an element type."""
+        value = self.values[parameter]
+        if isinstance(value, DataType):
+            return value
+        raise self.wrong(
+            parameter,
+            f"{parameter} must be an element type such as pl.FP32, not {show_value(value)}",
+        )
+
+    def space(self, parameter: str) -> MemorySpace:
+        """An argument that is a memory space."""
+        value = self.values[parameter]
+        if isinstance(value, MemorySpace):
+            return value
+        raise self.wrong(
+            parameter,
+            f"{parameter} must be a pl.MemorySpace such as pl.Mem.Vec, not {show_value(value)}",
+        )
+
+    def sequence(self, parameter: str) -> tuple[Value, ...]:
+        """An argument that is a list or a tuple."""
+        value = self.values[parameter]
+        if isinstance(value, list | tuple):
+            return tuple(value)
+        raise self.wrong(
+            parameter, f"{parameter} must be a list such as [0, 0], not {show_value(value)}"
+        )
+
+    def indices(self, parameter: str) -> list[Operand]:
+        """An argument that is a list of sizes or offsets, which may be run-time values."""
+        at = self.at(parameter)
+        return [
+            index_operand(self.frame, item, at, f"{self.name}: {parameter}[{i}]")
+            for i, item in enumerate(self.sequence(parameter))
+        ]
+
+    def static_ints(self, parameter: str) -> tuple[int, ...]:
+        """An argument that is a list of ints known when the kernel is compiled."""
+        items = []
+        for index, item in enumerate(self.sequence(parameter)):
+            if isinstance(item, bool) or not isinstance(item, int):
+                extra = " known when the kernel is compiled" if is_runtime_scalar(item) else ""
+                raise self.wrong(
+                    parameter,
+                    f"{parameter}[{index}] must be an int{extra}, not {show_value(item)}",
+                )
+            items.append(item)
+        return tuple(items)
+
+    def flag(self, parameter: str) -> bool:
+        """An argument that is True or False."""
+        value = self.values[parameter]
+        if isinstance(value, bool):
+            return value
+        raise self.wrong(parameter, f"{parameter} must be True or False, not {show_value(value)}")
+
+    def needs_core(self) -> None:
+        """Refuses a call outside a core's code."""
+        if not self.frame.on_core:
+            raise self.frame.error(
+                InvalidOperationError,
+                self.node,
+                f"{self.name}: works on a core only; put it into a "
+                "'with pl.at(level=pl.Level.CORE_GROUP):' block or a @pl.jit.incore function",
+            )
+
+
+Handler = Callable[[CallSite], Value]

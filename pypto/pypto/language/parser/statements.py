@@ -1,0 +1,311 @@
+"""Statements, one after the other."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from pypto.ir.dtypes import BF16, FP16, FP32, DataType
+from pypto.ir.nodes import (
+    Direction,
+    Operand,
+    Return,
+    TensorType,
+    TileType,
+    Var,
+)
+from pypto.language import markers
+from pypto.language.parser.blocks import if_statement, with_statement
+from pypto.language.parser.diagnostics.exceptions import (
+    InvalidOperationError,
+    ParserSyntaxError,
+    ParserTypeError,
+    UnsupportedFeatureError,
+)
+from pypto.language.parser.expressions import combine, evaluate
+from pypto.language.parser.frame import Frame
+from pypto.language.parser.loops import for_statement
+from pypto.language.parser.movement import alias
+from pypto.language.parser.regions import is_whole, region_offsets
+from pypto.language.parser.scalars import coerce, scalar_operand
+from pypto.language.parser.signature import annotation_value, tensor_type
+from pypto.language.parser.values import Value, is_tensor, is_tile, show_value
+
+
+def block(frame: Frame, statements: Sequence[ast.stmt]) -> None:
+    """Translates statements into ``frame.body``."""
+    for statement in statements:
+        if frame.has_returned:
+            raise frame.error(
+                ParserSyntaxError, statement, "nothing can follow return; it ends the function"
+            )
+        handler = _STATEMENTS.get(type(statement))
+        if handler is None:
+            raise frame.error(UnsupportedFeatureError, statement, _unsupported(statement))
+        handler(frame, statement)
+
+
+def _unsupported(statement: ast.stmt) -> str:
+    name = _NAMES.get(type(statement), f"a {type(statement).__name__.lower()} statement")
+    return f"{name} cannot be used in a kernel{_REMEDIES.get(type(statement), '')}"
+
+
+def _expression(frame: Frame, node: ast.Expr) -> None:
+    value = node.value
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        return  # a docstring
+    if isinstance(value, ast.Call):
+        evaluate(frame, value)
+        return
+    if isinstance(value, ast.Constant) and value.value is Ellipsis:
+        raise frame.error(ParserSyntaxError, node, "the body is missing: '...' computes nothing")
+    raise frame.error(
+        ParserSyntaxError, node, "this expression has no effect; bind it to a name or remove it"
+    )
+
+
+def _pass(frame: Frame, node: ast.Pass) -> None:
+    return
+
+
+def _assign(frame: Frame, node: ast.Assign) -> None:
+    hint = node.targets[0].id if isinstance(node.targets[0], ast.Name) else ""
+    value = evaluate(frame, node.value, hint)
+    for target in node.targets:
+        _bind(frame, target, value, node)
+
+
+def _bind(frame: Frame, target: ast.expr, value: Value, node: ast.stmt) -> None:
+    if isinstance(target, ast.Name):
+        if value is None and isinstance(getattr(node, "value", None), ast.Call):
+            raise frame.error(
+                InvalidOperationError,
+                node,
+                f"{ast.unparse(node.value.func)} gives no value to bind to {target.id!r}",  # type: ignore[attr-defined]
+            )
+        frame.env[target.id] = value
+    elif isinstance(target, ast.Tuple | ast.List):
+        if not isinstance(value, tuple | list):
+            raise frame.error(
+                ParserTypeError, target, f"cannot unpack {show_value(value)} into several names"
+            )
+        if len(value) != len(target.elts):
+            raise frame.error(
+                ParserTypeError,
+                target,
+                f"{len(target.elts)} names for {len(value)} values",
+            )
+        for part, item in zip(target.elts, value, strict=True):
+            _bind(frame, part, item, node)
+    elif isinstance(target, ast.Subscript):
+        _assign_region(frame, target, value)
+    else:
+        raise frame.error(
+            UnsupportedFeatureError, target, f"cannot assign to {ast.unparse(target)!r} in a kernel"
+        )
+
+
+def _assign_region(frame: Frame, target: ast.Subscript, value: Value) -> None:
+    """``out[:] = e`` and ``out[a:b, c:d] = tile``."""
+    tensor = evaluate(frame, target.value)
+    if not is_tensor(tensor):
+        raise frame.error(
+            InvalidOperationError, target, f"cannot write into {show_value(tensor)} with []"
+        )
+    if not is_tile(value) and not is_tensor(value):
+        raise frame.error(
+            ParserTypeError,
+            target,
+            f"what is written into a tensor must be a tile or a tensor, not {show_value(value)}",
+        )
+    assert isinstance(tensor.type, TensorType)
+    if is_tile(value):
+        if not frame.on_core:
+            raise frame.error(InvalidOperationError, target, "a tile can be stored on a core only")
+        offsets = region_offsets(frame, tensor.type, value, target.slice)
+        operands: list[Operand] = [value, *offsets, tensor]
+        result = frame.emit("tile.store", operands, target, hint=tensor.name)
+    elif is_whole(target.slice):
+        source = _narrowed(frame, value, tensor.type.dtype, target)
+        result = frame.emit("tensor.assign", [tensor, source], target, hint=tensor.name)
+    else:
+        raise frame.error(
+            UnsupportedFeatureError,
+            target,
+            "only a tile can be written into a part of a tensor; load the value with pl.load, or "
+            "write all of the tensor with out[:] = value",
+        )
+    alias(frame, result, tensor)
+    frame.values.written.add(tensor)
+    if isinstance(target.value, ast.Name):
+        frame.env[target.value.id] = result
+
+
+def _narrowed(frame: Frame, value: Var, dtype: DataType, node: ast.AST) -> Var:
+    """The fp32 of a matrix product is narrowed when it is written, as ``pl.store`` does."""
+    if value in frame.values.products and value.type.dtype == FP32 and dtype in (FP16, BF16):
+        attrs = {"dtype": dtype, "mode": "rint"}
+        return frame.emit("tensor.cast", [value], node, hint=value.name, attrs=attrs)
+    return value
+
+
+def _augmented(frame: Frame, node: ast.AugAssign) -> None:
+    if not isinstance(node.target, ast.Name):
+        raise frame.error(
+            UnsupportedFeatureError,
+            node,
+            f"cannot update {ast.unparse(node.target)!r} in place in a kernel",
+        )
+    name = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+    left = frame.lookup(name)
+    right = evaluate(frame, node.value)
+    frame.env[node.target.id] = combine(frame, node.op, left, right, node, node.target.id)
+
+
+def _annotated(frame: Frame, node: ast.AnnAssign) -> None:
+    if not isinstance(node.target, ast.Name):
+        raise frame.error(UnsupportedFeatureError, node, "only a name can be annotated in a kernel")
+    if node.value is None:
+        raise frame.error(
+            ParserSyntaxError,
+            node,
+            f"{node.target.id!r} is annotated without a value; a kernel binds a name when it is "
+            "assigned",
+        )
+    name = node.target.id
+    annotation = annotation_value(frame, node.annotation)
+    value = evaluate(frame, node.value, name)
+    frame.env[name] = _checked(frame, annotation, value, node)
+
+
+def _checked(frame: Frame, annotation: Value, value: Value, node: ast.AnnAssign) -> Value:
+    """The value as its annotation says it is."""
+    if isinstance(annotation, markers.Scalar | DataType):
+        dtype = annotation.dtype if isinstance(annotation, markers.Scalar) else annotation
+        what = f"the value of {ast.unparse(node.target)!r}"
+        return coerce(frame, scalar_operand(frame, value, node, what), dtype, node, what)
+    if annotation in (markers.Tile, markers.Tensor):
+        fits = is_tile(value) if annotation is markers.Tile else is_tensor(value)
+    elif isinstance(annotation, markers.Tile):
+        fits = (
+            isinstance(value, Var)
+            and isinstance(value.type, TileType)
+            and value.type.shape == annotation.shape
+            and value.type.dtype == annotation.dtype
+            and annotation.space in (None, value.type.space)
+        )
+    elif isinstance(annotation, markers.Tensor):
+        type_ = tensor_type(frame, annotation, node.annotation)
+        fits = isinstance(value, Var) and value.type == type_
+    elif annotation in (int, float, bool, str):
+        fits = isinstance(value, annotation)  # type: ignore[arg-type]
+    else:
+        raise frame.error(
+            ParserTypeError,
+            node.annotation,
+            f"{show_value(annotation)} is no annotation for a local name; use pl.Tile, pl.Tensor "
+            "or pl.Scalar",
+        )
+    if not fits:
+        raise frame.error(
+            ParserTypeError,
+            node,
+            f"{ast.unparse(node.target)!r} is annotated {ast.unparse(node.annotation)}, but its "
+            f"value is {show_value(value)}",
+        )
+    return value
+
+
+def _return(frame: Frame, node: ast.Return) -> None:
+    if node not in frame.source.tree.body:
+        raise frame.error(
+            UnsupportedFeatureError,
+            node,
+            "return must be the last statement of the function, outside loops, branches and "
+            "pl.at blocks",
+        )
+    frame.has_returned = True
+    value = None if node.value is None else evaluate(frame, node.value)
+    if frame.inline:
+        frame.returned = value
+        return
+    values = () if value is None else value if isinstance(value, tuple | list) else (value,)
+    params = [_returned_param(frame, item, node) for item in values]
+    frame.body.append(Return(tuple(params), frame.source.span(node)))
+
+
+def _returned_param(frame: Frame, value: Value, node: ast.Return) -> Var:
+    if not is_tensor(value):
+        raise frame.error(
+            ParserTypeError,
+            node,
+            f"a kernel returns tensors that it writes, not {show_value(value)}; store it into a "
+            "pl.Out[pl.Tensor] parameter",
+        )
+    root = frame.values.root(value)
+    directions = {param.var: param.direction for param in frame.values.params}
+    if root not in directions:
+        raise frame.error(
+            InvalidOperationError,
+            node,
+            f"{value.name!r} was made in this function, so it cannot be returned; write it into a "
+            "pl.Out[pl.Tensor] parameter",
+        )
+    written = {frame.values.root(var) for var in frame.values.written}
+    if directions[root] is Direction.In and root not in written:
+        raise frame.error(
+            InvalidOperationError,
+            node,
+            f"{root.name!r} is an input that is never written, so it cannot be returned",
+        )
+    return root
+
+
+_STATEMENTS: Mapping[type[ast.stmt], Callable[[Frame, object], None]] = MappingProxyType(
+    {
+        ast.Expr: _expression,
+        ast.Pass: _pass,
+        ast.Assign: _assign,
+        ast.AugAssign: _augmented,
+        ast.AnnAssign: _annotated,
+        ast.Return: _return,
+        ast.For: for_statement,
+        ast.If: if_statement,
+        ast.With: with_statement,
+    }  # type: ignore[dict-item]
+)
+
+_NAMES: Mapping[type[ast.stmt], str] = MappingProxyType(
+    {
+        ast.While: "while",
+        ast.Break: "break",
+        ast.Continue: "continue",
+        ast.Try: "try",
+        ast.Raise: "raise",
+        ast.Assert: "assert",
+        ast.FunctionDef: "a nested function",
+        ast.AsyncFunctionDef: "a nested function",
+        ast.ClassDef: "a class",
+        ast.Import: "import",
+        ast.ImportFrom: "import",
+        ast.Global: "global",
+        ast.Nonlocal: "nonlocal",
+        ast.Delete: "del",
+        ast.AsyncFor: "async for",
+        ast.AsyncWith: "async with",
+        ast.Match: "match",
+    }
+)
+_REMEDIES: Mapping[type[ast.stmt], str] = MappingProxyType(
+    {
+        ast.While: "; use 'for i in pl.range(n):'",
+        ast.Break: "; give pl.range the right bounds, or guard the rest with if",
+        ast.Continue: "; guard the rest of the body with if",
+        ast.Assert: "; use pl.static_assert for what is known when the kernel is compiled",
+        ast.FunctionDef: "; define it at module level with @pl.jit.inline or @pl.jit.incore",
+        ast.Import: "; import at module level",
+        ast.ImportFrom: "; import at module level",
+        ast.Match: "; use if and else",
+    }
+)
