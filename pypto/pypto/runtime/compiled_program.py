@@ -182,7 +182,7 @@ class CompiledProgram:
             if recent is not config:
                 dispatcher = None
         if dispatcher is None:
-            dispatcher = self._dispatcher_for(config)
+            dispatcher = self.dispatcher_for(config)
         if len(args) == self._count:
             dispatcher(args)
             return None
@@ -201,7 +201,12 @@ class CompiledProgram:
             sources=self._sources,
         )
 
-    def _dispatcher_for(self, config: RunConfig | None) -> Dispatcher:
+    def dispatcher_for(self, config: RunConfig | None) -> Dispatcher:
+        """What a call with ``config`` calls, taking all arguments as one tuple.
+
+        Builds and loads the program first. It stays good as long as this object, and saves the
+        caller of many in-place calls the choice by configuration.
+        """
         options = (
             RunOptions(platform=self._meta.platform) if config is None else config.run_options()
         )
