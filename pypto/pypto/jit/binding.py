@@ -41,16 +41,22 @@ class Bound:
 class Signature:
     """The parameters of one kernel, and how arguments meet them.
 
-    `name` is for messages; `defaults` are the function's own, by parameter.
+    `name` is for messages; `defaults` are the function's own, by parameter; `dynamic` has the
+    symbol of each axis that the body declares dynamic, by parameter.
     """
 
-    __slots__ = ("_by_name", "_defaults", "_name", "params")
+    __slots__ = ("_by_name", "_defaults", "_dynamic", "_name", "params")
 
     def __init__(
-        self, name: str, params: Sequence[ParamAnnotation], defaults: Mapping[str, object]
+        self,
+        name: str,
+        params: Sequence[ParamAnnotation],
+        defaults: Mapping[str, object],
+        dynamic: Mapping[str, Mapping[int, str]] = MappingProxyType({}),
     ) -> None:
         self._name = name
         self._defaults = defaults
+        self._dynamic = dynamic
         self.params = tuple(params)
         self._by_name = {param.name: index for index, param in enumerate(self.params)}
 
@@ -107,6 +113,14 @@ class Signature:
             return self._defaults[param.name]
         raise TypeError(
             f"@pl.jit function {self._name!r}: missing a required argument: {param.name!r}"
+        )
+
+    def run_time(self, values: Sequence[object]) -> tuple[object, ...]:
+        """The values a dispatch takes: all but compile-time constants."""
+        return tuple(
+            value
+            for param, value in zip(self.params, values, strict=True)
+            if param.category is not ParamCategory.CONSTEXPR
         )
 
     def bind_samples(self, values: Sequence[object]) -> Bound:
@@ -174,7 +188,16 @@ class Signature:
                 declared if isinstance(declared, DynDim) else extent
                 for declared, extent in zip(annotated.shape, shape, strict=True)
             )
-        return TensorType(shape, dtype)
+        return TensorType(self._with_bound(param.name, shape), dtype)
+
+    def _with_bound(self, name: str, shape: tuple[int | DynDim, ...]) -> tuple[int | DynDim, ...]:
+        symbols = self._dynamic.get(name)
+        if not symbols:
+            return shape
+        return tuple(
+            DynDim(symbols[axis]) if axis in symbols else extent
+            for axis, extent in enumerate(shape)
+        )
 
     def _annotated(self, param: ParamAnnotation, given: object) -> Argument:
         if param.category is ParamCategory.CONSTEXPR:
@@ -199,7 +222,7 @@ class Signature:
                 f"{self._name}(): parameter {param.name!r} has a bare 'pl.Tensor' annotation with "
                 "no shape; pass samples: lower(*sample_tensors) or compile(*sample_tensors)"
             )
-        return param.type
+        return TensorType(self._with_bound(param.name, param.type.shape), param.type.dtype)
 
     def _bound(self, arguments: dict[str, Argument], values: tuple[object, ...]) -> Bound:
         return Bound(

@@ -17,7 +17,6 @@ from pypto.jit.names import NameUse, outside_names
 _FUTURE_FLAGS = 0
 for _feature in set(__future__.all_feature_names) - {"nested_scopes"}:
     _FUTURE_FLAGS |= getattr(__future__, _feature).compiler_flag
-_NESTED = 0x10
 _BLOCK = "if 1:"
 
 
@@ -81,19 +80,15 @@ def parse(declaration: Declaration) -> ParsedFunction:
     )
 
 
-def compiles_to(parsed: ParsedFunction, code: CodeType) -> bool:
-    """Whether the text means what was imported: whether it compiles to `code`.
+def compiles_to(text: ModuleText, code: CodeType) -> bool:
+    """Whether `text` means what was imported: whether it compiles to `code`, at its place.
 
-    Positions are ignored, so moving a function does not count; every instruction, name, constant
-    and default layout does.
+    The whole file is compiled, because the code of a function depends on more than its own lines:
+    on captured names, the class around it, and which globals the file imports.
     """
-    lines = parsed.lines
-    if lines[0] == _BLOCK and code.co_flags & _NESTED:
-        # A nested function reads its captured names through cells, so it needs a scope with them.
-        lines = (f"def {_scope_name(code)}({', '.join(code.co_freevars)}):", *lines[1:])
     try:
         module = compile(
-            "\n".join(lines) + "\n",
+            "\n".join(text.lines) + "\n",
             code.co_filename,
             "exec",
             flags=code.co_flags & _FUTURE_FLAGS,
@@ -101,28 +96,19 @@ def compiles_to(parsed: ParsedFunction, code: CodeType) -> bool:
         )
     except (SyntaxError, ValueError):
         return False
-    return any(_same_code(found, code) for found in _named(module, code.co_name, depth=2))
+    pending = [module]
+    while pending:
+        found = pending.pop()
+        if found.co_firstlineno == code.co_firstlineno and found.co_name == code.co_name:
+            if _same_code(found, code):
+                return True
+        pending.extend(item for item in found.co_consts if isinstance(item, CodeType))
+    return False
 
 
 def _where(declaration: Declaration) -> str:
     code = declaration.function.__code__
     return f"{code.co_filename}:{code.co_firstlineno}"
-
-
-def _scope_name(code: CodeType) -> str:
-    # Another name than the function's, so that the search below finds the right one.
-    return f"_scope_{code.co_name}"
-
-
-def _named(code: CodeType, name: str, depth: int) -> list[CodeType]:
-    found = []
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            if constant.co_name == name:
-                found.append(constant)
-            elif depth > 1:
-                found.extend(_named(constant, name, depth - 1))
-    return found
 
 
 def _same_code(one: CodeType, other: CodeType) -> bool:

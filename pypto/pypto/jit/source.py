@@ -84,9 +84,9 @@ class SourceSnapshot:
 
     def mismatch(self) -> str | None:
         """Why the texts are not what was imported, or None. Compiles them: for misses only."""
-        for declaration, parsed in self.functions:
+        for declaration, _ in self.functions:
             code = declaration.function.__code__
-            if not compiles_to(parsed, code):
+            if declaration.text is None or not compiles_to(declaration.text, code):
                 return f"source changed since import: {code.co_filename}, {code.co_name}"
         return None
 

@@ -55,7 +55,7 @@ class Counter(enum.Enum):
 class Statistics:
     """The counters themselves. A forked child starts with its parent's values."""
 
-    __slots__ = ("_counts", "_live_calls", "_lock", "_reason", "_bypasses")
+    __slots__ = ("_bypasses", "_counts", "_lock", "_reason")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -74,6 +74,16 @@ class Statistics:
         """Raise one counter."""
         with self._lock:
             self._counts[counter] += amount
+
+    def live_call(self, *, disabled: bool, spent_ns: int) -> None:
+        """Count a request that a live object answered, all of it at once."""
+        counts = self._counts
+        with self._lock:
+            counts[Counter.REQUESTS] += 1
+            counts[Counter.OBJECT_HITS] += 1
+            counts[Counter.LOOKUP_NS] += spent_ns
+            if disabled:
+                counts[Counter.DISABLED_REQUESTS] += 1
 
     def bypass(self, reason: str) -> None:
         """Count a bypass and keep its reason as the latest."""

@@ -1,0 +1,69 @@
+"""Artifacts as the JIT keeps them: what each state holds, and a program made from an entry."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+from pypto.runtime import compiled_meta, kernel_config
+from pypto.runtime.binary_build import MANIFEST_NAME, BinaryManifest, payload_files
+from pypto.runtime.compiled_meta import CompiledMeta
+from pypto.runtime.cpu_level import host_level
+from pypto.runtime.kernel_config import KernelConfig
+from pypto.runtime.storage import CompletePayload
+from pypto_store import ArtifactSpec, Entry, State
+from pypto_store.records import RecordBuilder
+
+# What a GENERATED entry and a READY entry hold, in which form. Raise the number when either
+# changes: older entries are then not found, and never misread.
+_FORMAT = 1
+FORMAT = RecordBuilder("pypto.artifact-format/v1").integer("format", _FORMAT).finish()
+
+GENERATED = ArtifactSpec(
+    State.GENERATED,
+    build_kind="program",
+    required_files=(kernel_config.FILE_NAME, compiled_meta.FILE_NAME),
+)
+
+
+@functools.cache
+def cpu_level() -> str:
+    """The CPU level of this machine; it does not change while a process runs."""
+    return host_level()
+
+
+def ready_spec(config: KernelConfig) -> ArtifactSpec:
+    """What the complete artifact of a program is on this machine."""
+    return ArtifactSpec(
+        State.READY,
+        build_kind="program",
+        required_files=payload_files(config),
+        execution=(config.platform,),
+        cpu_level=cpu_level(),
+    )
+
+
+def derive_ready_spec(hint: bytes) -> ArtifactSpec:
+    """READY's specification from the bytes of ``kernel_config.json``; ValueError if malformed."""
+    return ready_spec(KernelConfig.parse(hint))
+
+
+def config_of(entry: Entry) -> KernelConfig:
+    """The kernel table of a validated entry."""
+    return KernelConfig.parse(entry.read(kernel_config.FILE_NAME), str(entry.path))
+
+
+def meta_of(entry: Entry) -> CompiledMeta:
+    """The sidecar of a validated entry."""
+    return CompiledMeta.parse(entry.read(compiled_meta.FILE_NAME), str(entry.path))
+
+
+def ready_payload(entry: Entry, directory: Path) -> CompletePayload:
+    """The storage of a program whose READY entry was found."""
+    return CompletePayload(
+        entry.path,
+        directory=directory,
+        config=config_of(entry),
+        manifest=BinaryManifest.parse(entry.read(MANIFEST_NAME), str(entry.path)),
+        artifact_key=entry.key.digest.hex,
+    )

@@ -1,0 +1,119 @@
+"""Making sources from a snapshot: parse, compile, and say errors in the user's terms."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pypto.backend import target_of
+from pypto.ir.errors import CompileError
+from pypto.ir.nodes import Program
+from pypto.jit.source import SourceSnapshot
+from pypto.jit.specialization import Specialization
+from pypto.jit.statistics import Counter, Statistics
+from pypto.runtime.errors import SourceMap, locate
+
+Environ = Mapping[str, str]
+Clock = Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """All that a build of sources needs: what to compile and in which environment."""
+
+    snapshot: SourceSnapshot
+    specialization: Specialization
+    environ: Environ
+
+    @property
+    def name(self) -> str:
+        """The kernel's name, which is the program's."""
+        return self.snapshot.entry.name
+
+    def parse(self) -> Program:
+        """The program in frontend form. Raises ParserError."""
+        from pypto.language.parser.program import parse_program
+
+        bound = self.specialization.bound
+        return parse_program(self.snapshot.entry, bound.arguments, name=self.name)
+
+    def lower(self) -> Program:
+        """The program in lowered form. Raises ParserError or CompileError."""
+        from pypto.compiler.driver import lower
+
+        program = self.parse()
+        with _Located(self.snapshot.source_map()):
+            return lower(program, target_of(self.specialization.options.platform))
+
+    def generate(self, directory: Path) -> Program:
+        """Write the program's sources to `directory`; gives the program in frontend form.
+
+        Raises ParserError or CompileError for a kernel that cannot be compiled, and the errors of
+        the assembler.
+        """
+        from pypto.compiler.driver import Assembler, build_sources
+        from pypto.runtime.host import installed_sdk
+        from pypto_toolchains.process import compiler_timeout
+        from pypto_toolchains.ptoas import select_ptoas
+
+        program = self.parse()
+        sdk = installed_sdk()
+        assembler = Assembler(
+            select_ptoas(self.environ, sdk.ptoas, sdk.root),
+            self.environ,
+            compiler_timeout(self.environ),
+        )
+        with _Located(self.snapshot.source_map()):
+            build_sources(
+                program,
+                directory,
+                target=target_of(self.specialization.options.platform),
+                assembler=assembler,
+            )
+        return program
+
+
+class _Located:
+    """Turns the position of a CompileError into the user's file and line."""
+
+    def __init__(self, sources: SourceMap) -> None:
+        self._sources = sources
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if not isinstance(error, CompileError) or error.span is None:
+            return
+        span = error.span
+        place = locate(self._sources, span.unit, span.line, span.column)
+        if place is not None:
+            raise type(error)(f"{place}: {error.message}", span) from error
+
+
+class Meter:
+    """Counts stages of one request and keeps their time apart from the rest of it."""
+
+    __slots__ = ("_clock", "_statistics", "built_ns")
+
+    def __init__(self, statistics: Statistics, clock: Clock = time.perf_counter_ns) -> None:
+        self._statistics = statistics
+        self._clock = clock
+        self.built_ns = 0
+
+    def count(self, counter: Counter) -> None:
+        """Count a stage whose time is known elsewhere."""
+        self._statistics.add(counter)
+
+    def stage(self, counter: Counter, work: Callable[[], None]) -> None:
+        """Do `work`; its time counts as building, and the stage counts if it completes."""
+        begin = self._clock()
+        try:
+            work()
+            self._statistics.add(counter)
+        finally:
+            spent = self._clock() - begin
+            self.built_ns += spent
+            self._statistics.add(Counter.BUILD_NS, spent)

@@ -1,0 +1,217 @@
+"""``pl.jit`` and its kinds: functions whose body is compiled and never executed."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Mapping
+from types import FrameType, FunctionType
+from typing import Any, overload
+
+from pypto.ir.nodes import FunctionKind
+from pypto.ir.nodes import Program as IrProgram
+from pypto.jit.binding import Bound, Signature
+from pypto.jit.declaration import Declaration, Declared, enclosing_values
+from pypto.jit.live import LiveCalls
+from pypto.jit.objects import ObjectTable
+from pypto.jit.resolve import read_surroundings
+from pypto.jit.session import LEVELS, RESOLVER, STATISTICS, TEXTS
+from pypto.jit.source import SourceCapture, SourceSnapshot
+from pypto.jit.specialization import Specialization
+from pypto.jit.statistics import Counter
+from pypto.jit.building import Recipe
+from pypto.language.parser.signature import bound_dynamic, read_signature
+from pypto.runtime.compiled_program import CompiledProgram
+from pypto.runtime.run_config import RunConfig
+
+_DEFAULT_CONFIG = RunConfig()
+
+
+class JITFunction(Declared):
+    """A decorated function.
+
+    Calling an entry (``pl.jit``) with tensors compiles what is not compiled yet and runs it in
+    place. `compile`, `warmup`, `lower` and `specialize` go as far as their names say. Without a
+    tensor among the arguments they take all tensors from complete annotations; otherwise they
+    take one argument a parameter, and tensors may be meta tensors.
+
+    ``config=`` is a RunConfig for the request and reaches no kernel. Nothing is parsed before the
+    first request. Errors in the kernel are ParserError or CompileError and name file and line.
+    """
+
+    _call: Callable[..., None]
+
+    def __init__(self, declaration: Declaration) -> None:
+        functools.update_wrapper(self, declaration.function)
+        self.declaration = declaration
+        self._func = declaration.function
+        self._func_type = declaration.kind
+        self._level = declaration.level
+        self._auto_scope = declaration.auto_scope
+        self._cache: ObjectTable[CompiledProgram] = ObjectTable()
+        self._capture = SourceCapture(declaration)
+        self._current: tuple[SourceSnapshot, Signature] | None = None
+        self._live = LiveCalls(STATISTICS, LEVELS)
+
+    def __repr__(self) -> str:
+        kind = self._func_type.value
+        return f"JITFunction({self.__name__!r}, func_type={kind!r})"
+
+    def __call__(self, *args: Any, config: RunConfig | None = None, **kwargs: Any) -> None:
+        """Run once, in place. All arguments are needed; defaults count."""
+        if not kwargs:
+            compiled = self._live.find(args, config)
+            if compiled is not None:
+                compiled(*args, config=config)
+                return
+        STATISTICS.add(Counter.REQUESTS)
+        self._entry()
+        snapshot, signature = self._source()
+        values = signature.positional(args, kwargs)
+        world = read_surroundings()
+        compiled = self._resolve(snapshot, signature.bind_samples(values), config, world)
+        self._live.remember(signature, values, config, snapshot, compiled, world)
+        compiled(*signature.run_time(values), config=config)
+
+    def compile(
+        self, *args: Any, config: RunConfig | None = None, **kwargs: Any
+    ) -> CompiledProgram:
+        """The compiled program; its binaries may not be built yet, and nothing is run."""
+        STATISTICS.add(Counter.REQUESTS)
+        self._entry()
+        snapshot, signature = self._source()
+        bound = _bind(signature, args, kwargs)
+        return self._resolve(snapshot, bound, config, read_surroundings())
+
+    def warmup(self, *args: Any, config: RunConfig | None = None, **kwargs: Any) -> CompiledProgram:
+        """`compile`, and every binary built; no worker is started and no kernel is run."""
+        compiled = self.compile(*args, config=config, **kwargs)
+        compiled.complete()
+        return compiled
+
+    def specialize(self, *args: Any, config: RunConfig | None = None, **kwargs: Any) -> IrProgram:
+        """The program as it is parsed, before any pass. Touches no cache and no counter."""
+        return self._recipe(args, kwargs, config).parse()
+
+    def lower(self, *args: Any, config: RunConfig | None = None, **kwargs: Any) -> IrProgram:
+        """The program after every pass. Touches no cache and no counter."""
+        return self._recipe(args, kwargs, config).lower()
+
+    @property
+    def param_names(self) -> tuple[str, ...]:
+        """The parameters in the order they are declared."""
+        code = self._func.__code__
+        return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+    @property
+    def output_param_names(self) -> tuple[str, ...]:
+        """The parameters that are only written, in the order they are declared."""
+        return self._source()[1].outputs
+
+    def _recipe(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], config: RunConfig | None
+    ) -> Recipe:
+        self._entry()
+        snapshot, signature = self._source()
+        options = (config or _DEFAULT_CONFIG).compile_options()
+        specialization = Specialization.of(_bind(signature, args, kwargs), options)
+        return Recipe(snapshot, specialization, os.environ)
+
+    def _entry(self) -> None:
+        if self._func_type is not FunctionKind.ORCHESTRATION:
+            raise TypeError(
+                f"{self.__name__!r} is a {self._func_type.value} function: call it from a "
+                "@pl.jit function, which is what can be compiled and run"
+            )
+
+    def _source(self) -> tuple[SourceSnapshot, Signature]:
+        """The current snapshot; taken again when something captured has changed."""
+        current = self._current
+        if current is None or not current[0].guards.hold():
+            snapshot = self._capture.take()
+            params = read_signature(snapshot.entry)
+            signature = Signature(
+                self.__name__, params, _defaults(self._func), bound_dynamic(snapshot.entry)
+            )
+            current = self._current = (snapshot, signature)
+        return current
+
+    def _resolve(
+        self, snapshot: SourceSnapshot, bound: Bound, config: RunConfig | None, world: Any
+    ) -> CompiledProgram:
+        effective = _DEFAULT_CONFIG if config is None else config
+        specialization = Specialization.of(bound, effective.compile_options())
+        return RESOLVER.obtain(snapshot, specialization, effective, self._cache, world)
+
+
+def _bind(signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
+    if signature.is_signature_request(args, kwargs):
+        return signature.bind_signature(kwargs)
+    return signature.bind_samples(signature.positional(args, kwargs))
+
+
+def _defaults(function: FunctionType) -> Mapping[str, object]:
+    code = function.__code__
+    given = function.__defaults__ or ()
+    names = code.co_varnames[: code.co_argcount]
+    return {
+        **dict(zip(names[len(names) - len(given) :], given, strict=True)),
+        **(function.__kwdefaults__ or {}),
+    }
+
+
+class JitDecorator:
+    """The type of ``pl.jit``."""
+
+    @overload
+    def __call__(self, function: Callable[..., Any]) -> JITFunction: ...
+    @overload
+    def __call__(
+        self, *, auto_scope: bool = True
+    ) -> Callable[[Callable[..., Any]], JITFunction]: ...
+    def __call__(
+        self, function: Callable[..., Any] | None = None, *, auto_scope: bool = True
+    ) -> JITFunction | Callable[[Callable[..., Any]], JITFunction]:
+        """``@pl.jit`` or ``@pl.jit(auto_scope=False)``: an entry, which starts kernels."""
+        kind = FunctionKind.ORCHESTRATION
+        if function is None:
+            return lambda decorated: _declare(decorated, kind, None, auto_scope, sys._getframe(1))
+        return _declare(function, kind, None, auto_scope, sys._getframe(1))
+
+    def incore(
+        self, function: Callable[..., Any] | None = None, *, level: object = None
+    ) -> JITFunction | Callable[[Callable[..., Any]], JITFunction]:
+        """``@pl.jit.incore`` or ``@pl.jit.incore(level=...)``: a kernel of its own."""
+        kind = FunctionKind.INCORE
+        if function is None:
+            return lambda decorated: _declare(decorated, kind, level, True, sys._getframe(1))
+        return _declare(function, kind, level, True, sys._getframe(1))
+
+    def inline(
+        self, function: Callable[..., Any] | None = None, *, auto_scope: bool = True
+    ) -> JITFunction | Callable[[Callable[..., Any]], JITFunction]:
+        """``@pl.jit.inline`` or ``@pl.jit.inline(auto_scope=False)``: spliced into its callers."""
+        kind = FunctionKind.INLINE
+        if function is None:
+            return lambda decorated: _declare(decorated, kind, None, auto_scope, sys._getframe(1))
+        return _declare(function, kind, None, auto_scope, sys._getframe(1))
+
+
+jit = JitDecorator()
+
+
+def _declare(
+    function: object,
+    kind: FunctionKind,
+    level: object,
+    auto_scope: bool,
+    frame: FrameType,
+) -> JITFunction:
+    if not isinstance(function, FunctionType):
+        raise TypeError(f"pl.jit decorates functions defined with def, not {function!r}")
+    if not isinstance(auto_scope, bool):
+        raise TypeError(f"auto_scope must be True or False, not {auto_scope!r}")
+    text = TEXTS.of(function.__code__, function.__globals__)
+    enclosing = enclosing_values(function, text, frame)
+    return JITFunction(Declaration(function, kind, level, auto_scope, text, enclosing))

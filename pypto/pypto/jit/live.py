@@ -1,0 +1,175 @@
+"""The short way for calls that an earlier call has answered already.
+
+A call may take it when everything its answer depended on is what it was: the configuration
+object, the process's policy, the environment, what the kernel captured, and the shapes and
+element types of the tensors. All of that is compared, in as few steps as it takes; anything that
+differs, and any request whose policy needs I/O, goes the long way.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import time
+from typing import Any
+
+from pypto.jit.binding import Signature
+from pypto.jit.policy import PolicyLevels
+from pypto.jit.resolve import Surroundings
+from pypto.jit.source import SourceSnapshot
+from pypto.jit.specialization import forces_fresh_build
+from pypto.jit.statistics import Statistics
+from pypto.language.source import ParamCategory
+from pypto.runtime.compiled_program import CompiledProgram
+from pypto.runtime.run_config import RunConfig
+from pypto_store import CacheConfig
+from pypto_toolchains.gcc import has_relative_entry
+
+_shape = operator.attrgetter("shape")
+_dtype = operator.attrgetter("dtype")
+
+# A kernel with many run-time extents must not keep every one it ever saw.
+_MAX_SHAPES = 1024
+
+
+def _environment() -> Any:
+    """The environment's own table: comparing it does not decode every variable."""
+    return getattr(os.environ, "_data", os.environ)
+
+
+class _Answers:
+    """The answers that hold under one configuration, policy, environment and snapshot."""
+
+    __slots__ = (
+        "by_shapes",
+        "config",
+        "configured",
+        "count",
+        "disabled",
+        "environment",
+        "snapshot",
+        "tensors",
+    )
+
+    def __init__(
+        self,
+        config: RunConfig | None,
+        configured: CacheConfig | None,
+        environment: dict[Any, Any],
+        snapshot: SourceSnapshot,
+        signature: Signature,
+        disabled: bool,
+    ) -> None:
+        self.config = config
+        self.configured = configured
+        self.environment = environment
+        self.snapshot = snapshot
+        self.disabled = disabled
+        self.count = len(signature.params)
+        positions = [
+            index
+            for index, param in enumerate(signature.params)
+            if param.category is not ParamCategory.SCALAR
+        ]
+        self.tensors = None if len(positions) == self.count else tuple(positions)
+        self.by_shapes: dict[tuple[Any, ...], CompiledProgram] = {}
+
+
+class LiveCalls:
+    """The answers of one kernel's latest calls."""
+
+    __slots__ = ("_answers", "_levels", "_statistics")
+
+    def __init__(self, statistics: Statistics, levels: PolicyLevels) -> None:
+        self._statistics = statistics
+        self._levels = levels
+        self._answers: _Answers | None = None
+
+    def find(self, args: tuple[Any, ...], config: RunConfig | None) -> CompiledProgram | None:
+        """The program for a call without keywords, counted as a request; None for the long way."""
+        begin = time.perf_counter_ns()
+        answers = self._answers
+        if (
+            answers is None
+            or answers.config is not config
+            or answers.configured is not self._levels.configured
+            or answers.count != len(args)
+        ):
+            return None
+        positions = answers.tensors
+        tensors = args if positions is None else [args[index] for index in positions]
+        try:
+            compiled = answers.by_shapes.get((*map(_shape, tensors), *map(_dtype, tensors)))
+        except (AttributeError, TypeError):
+            return None
+        if (
+            compiled is None
+            or answers.environment != _environment()
+            or not answers.snapshot.guards.hold()
+        ):
+            return None
+        self._statistics.live_call(
+            disabled=answers.disabled, spent_ns=time.perf_counter_ns() - begin
+        )
+        return compiled
+
+    def remember(
+        self,
+        signature: Signature,
+        values: tuple[Any, ...],
+        config: RunConfig | None,
+        snapshot: SourceSnapshot,
+        compiled: CompiledProgram,
+        world: Surroundings,
+    ) -> None:
+        """Keep the answer to a call that went the long way, if the short way can repeat it."""
+        configured = self._levels.configured
+        own = None if config is None else config.cache_config
+        if not _repeatable(signature, config, own or configured, snapshot, world):
+            return
+        answers = self._answers
+        environment = dict(_environment())
+        if (
+            answers is None
+            or answers.config is not config
+            or answers.configured is not configured
+            or answers.snapshot is not snapshot
+            or answers.environment != environment
+        ):
+            effective = self._levels.effective(own, world.environ)
+            answers = _Answers(
+                config, configured, environment, snapshot, signature, not effective.enabled
+            )
+        if len(answers.by_shapes) < _MAX_SHAPES:
+            positions = answers.tensors
+            tensors = values if positions is None else [values[index] for index in positions]
+            try:
+                key = (*map(_shape, tensors), *map(_dtype, tensors))
+                answers.by_shapes[key] = compiled
+            except (AttributeError, TypeError):
+                return
+            self._answers = answers
+
+
+def _repeatable(
+    signature: Signature,
+    config: RunConfig | None,
+    policy: CacheConfig | None,
+    snapshot: SourceSnapshot,
+    world: Surroundings,
+) -> bool:
+    if any(param.category is ParamCategory.CONSTEXPR for param in signature.params):
+        return False
+    if config is not None and forces_fresh_build(config.compile_options()):
+        return False
+    if policy is not None and policy.enabled:
+        if policy.extra_source_paths:
+            return False
+        if policy.root is not None and not policy.root.is_absolute():
+            return False
+    # Whatever depends on the working directory would have to be asked for it.
+    lists = (world.environ.get(name, "/") for name in ("PATH", "LD_LIBRARY_PATH"))
+    if any(map(has_relative_entry, lists)):
+        return False
+    root = world.environ.get("PYPTO_CACHE_DIR", "/")
+    return snapshot.digest is not None and root[:1] == "/"

@@ -1,0 +1,195 @@
+"""An enabled request with a key: restore from the store, or build and publish.
+
+The order of looking is fixed. GENERATED's kernel table is the hint that names the READY entry; a
+READY entry that does not validate leaves GENERATED to serve; only without a usable GENERATED are
+the READY entries of the key discovered. What is found invalid is counted and left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pypto.ir.nodes import Program
+from pypto.jit.artifacts import (
+    GENERATED,
+    config_of,
+    derive_ready_spec,
+    meta_of,
+    ready_payload,
+    ready_spec,
+)
+from pypto.jit.building import Meter, Recipe
+from pypto.jit.placement import fresh_directory
+from pypto.jit.private import PrivateBuilds
+from pypto.jit.source import texts_now
+from pypto.jit.statistics import Counter, Statistics
+from pypto.runtime.compiled_program import CompiledProgram
+from pypto.runtime.host import host_compilers
+from pypto.runtime.kernel_config import KernelConfig
+from pypto.runtime.storage import PayloadBuilder, PendingPayload, Publication
+from pypto_store import (
+    ArtifactKey,
+    ArtifactStore,
+    Entry,
+    Failure,
+    Hint,
+    Hit,
+    Invalid,
+    Miss,
+    Private,
+    Published,
+    StorageError,
+)
+
+
+@dataclass(slots=True)
+class Persistent:
+    """One request at its store.
+
+    `recheck` says why what was built may not be published; `patched` why the SDK is not what its
+    revision says. Both cost more than a hit may, so only misses ask.
+    """
+
+    store: ArtifactStore
+    key: ArtifactKey
+    recipe: Recipe
+    parent: Path
+    meter: Meter
+    statistics: Statistics
+    recheck: Callable[[], str | None]
+    patched: Callable[[], str | None]
+    private: PrivateBuilds
+    _rejected: set[str] = field(default_factory=set)
+
+    def restore_or_build(self) -> CompiledProgram:
+        """The program: from READY, from GENERATED, or built now."""
+        ready = self._hinted_ready()
+        if ready is not None:
+            return self._from_ready(ready)
+        generated = self._found(self.store.lookup_generated(self.key))
+        if generated is not None:
+            self.statistics.add(Counter.GENERATED_HITS)
+            return self._from_generated(generated, None)
+        discovered = self._found(self.store.discover_ready(self.key, derive_ready_spec))
+        if discovered is not None:
+            return self._from_ready(discovered)
+        self.statistics.add(Counter.MISSES)
+        return self._build()
+
+    # -- looking ----------------------------------------------------------------------------
+
+    def _hinted_ready(self) -> Entry | None:
+        hint = self.store.read_hint(self.key)
+        if not isinstance(hint, Hint):
+            self._count(hint)
+            return None
+        try:
+            spec = derive_ready_spec(hint.data)
+        except ValueError:
+            return None
+        return self._found(self.store.lookup(self.key, spec))
+
+    def _found(self, outcome: Hit | Miss | Invalid | StorageError) -> Entry | None:
+        self._count(outcome)
+        return outcome.entry if isinstance(outcome, Hit) else None
+
+    def _count(self, outcome: Hit | Miss | Invalid | StorageError) -> None:
+        """Count trouble; a slot that is met twice on the way is one invalid entry."""
+        match outcome:
+            case Invalid(path, _):
+                self._reject(path)
+            case Hit(_, rejected) | Miss(_, rejected):
+                for slot in rejected:
+                    self._reject(slot.path)
+            case StorageError():
+                self.statistics.add(Counter.STORAGE_ERRORS)
+
+    def _reject(self, path: str) -> None:
+        if path not in self._rejected:
+            self._rejected.add(path)
+            self.statistics.add(Counter.INVALID_ENTRIES)
+
+    # -- restoring --------------------------------------------------------------------------
+
+    def _from_ready(self, entry: Entry) -> CompiledProgram:
+        self.statistics.add(Counter.READY_HITS)
+        return CompiledProgram(
+            ready_payload(entry, self._directory()),
+            meta_of(entry),
+            sources=self.recipe.snapshot.source_map(),
+        )
+
+    def _from_generated(self, entry: Entry, program: Program | None) -> CompiledProgram:
+        config = config_of(entry)
+        return CompiledProgram(
+            PendingPayload(
+                entry.path,
+                directory=self._directory(),
+                config=config,
+                compilers=host_compilers(environ=self.recipe.environ),
+                publish=lambda build: self._publish_ready(config, build),
+                artifact_key=self.key.digest.hex,
+            ),
+            meta_of(entry),
+            program=program,
+            sources=self.recipe.snapshot.source_map(),
+        )
+
+    def _directory(self) -> Path:
+        return Path(fresh_directory(str(self.parent), self.recipe.name))
+
+    # -- building ---------------------------------------------------------------------------
+
+    def _build(self) -> CompiledProgram:
+        unfit = self.recipe.snapshot.mismatch() or self.patched()
+        if unfit is not None:
+            self.statistics.bypass(unfit)
+            return self.private.fresh()
+        texts = self.recipe.snapshot.texts()
+        before = texts_now(texts)
+        made: list[Program] = []
+
+        def generate(directory: Path) -> None:
+            self.meter.stage(
+                Counter.GENERATION_BUILDS, lambda: made.append(self.recipe.generate(directory))
+            )
+
+        def recheck() -> str | None:
+            if texts_now(texts) != before:
+                return f"the source of kernel {self.recipe.name!r} changed during its build"
+            return self.recheck()
+
+        result = self.store.get_or_build(
+            self.key, GENERATED, generate, private_parent=self.parent, recheck=recheck
+        )
+        # Whoever did not build has no program to show, wherever the winner was.
+        program = made[0] if made else None
+        if isinstance(result, Private):
+            self._count_private(result)
+            return self.private.at(result.path, program)
+        return self._from_generated(result.entry, program)
+
+    def _publish_ready(self, config: KernelConfig, build: PayloadBuilder) -> Publication:
+        """The binaries' own transaction: at the first execution, or at warmup."""
+        result = self.store.get_or_build(
+            self.key,
+            ready_spec(config),
+            lambda directory: self.meter.stage(Counter.BINARY_BUILDS, lambda: build(directory)),
+            private_parent=self.parent,
+        )
+        if isinstance(result, Private):
+            self._count_private(result)
+            return Publication(result.path, shared=False)
+        assert isinstance(result, Hit | Published)
+        return Publication(result.entry.path, shared=True)
+
+    def _count_private(self, result: Private) -> None:
+        match result.failure:
+            case Failure.STORAGE | Failure.LOCK:
+                self.statistics.add(Counter.STORAGE_ERRORS)
+            case Failure.PUBLICATION:
+                self.statistics.bypass(result.reason)
+            case Failure.INVALID | None:
+                pass  # Met and counted when it was looked up, or simply read-only.

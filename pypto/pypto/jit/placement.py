@@ -1,0 +1,38 @@
+"""Where private output goes: beside the user's work, and never inside a cache."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+
+BUILD_DIRECTORY_VARIABLE = "PYPTO_PROG_BUILD_DIR"
+TEMPORARY_VARIABLE = "TMPDIR"
+
+_DEFAULT = "build_output"
+
+
+def private_parent(environ: Mapping[str, str], cwd: str, root: str | None) -> str:
+    """The directory below which private builds and run-time output go; it may not exist.
+
+    That is `build_output` of the working directory, or what the environment names. If it lies in
+    the cache, it is a directory with an unpredictable name outside; whoever makes it uses mode
+    0700. No directory is probed.
+    """
+    parent = os.path.normpath(os.path.join(cwd, environ.get(BUILD_DIRECTORY_VARIABLE) or _DEFAULT))
+    if root is None or not _lies_in(parent, root):
+        return parent
+    temporary = environ.get(TEMPORARY_VARIABLE, "")
+    if not os.path.isabs(temporary) or _lies_in(temporary, root):
+        temporary = "/tmp"
+    return os.path.join(temporary, f"pypto-{secrets.token_hex(16)}")
+
+
+def _lies_in(path: str, root: str) -> bool:
+    real, top = os.path.realpath(path), os.path.realpath(root)
+    return real == top or real.startswith(top.rstrip("/") + "/")
+
+
+def fresh_directory(parent: str, name: str) -> str:
+    """A path below `parent` that is nobody's: `name` and an opaque suffix. It is not made."""
+    return os.path.join(parent, f"{name}_{secrets.token_hex(8)}")

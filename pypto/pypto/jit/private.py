@@ -1,0 +1,139 @@
+"""Builds that belong to one process: no key, no store, files in the user's build directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from pypto.backend import RuntimeKind
+from pypto.ir.nodes import Program
+from pypto.jit.building import Meter, Recipe
+from pypto.jit.placement import fresh_directory
+from pypto.jit.statistics import Counter
+from pypto.runtime.compiled_meta import CompiledMeta
+from pypto.runtime.compiled_program import CompiledProgram
+from pypto.runtime.host import host_compilers
+from pypto.runtime.kernel_compiler import KernelCompiler
+from pypto.runtime.kernel_config import FILE_NAME, KernelConfig
+from pypto.runtime.storage import (
+    BinaryPaths,
+    CompilerFactory,
+    OutputDirectory,
+    PayloadBuilder,
+    PendingPayload,
+    Publication,
+)
+
+PAYLOAD = "payload"
+
+
+class PrivateBuilds:
+    """Makes private programs for one recipe. `parent` is asked for only when one is made."""
+
+    def __init__(self, recipe: Recipe, parent: Callable[[], Path], meter: Meter) -> None:
+        self._recipe = recipe
+        self._parent = parent
+        self._meter = meter
+
+    def fresh(self) -> CompiledProgram:
+        """Build the sources now, in the directory that was asked for or in one of their own."""
+        asked = self._recipe.specialization.options.output_dir
+        if asked is not None:
+            directory = Path(os.path.abspath(asked))
+        else:
+            directory = Path(fresh_directory(str(self._parent()), self._recipe.name))
+        made: list[Program] = []
+        self._meter.stage(
+            Counter.GENERATION_BUILDS, lambda: made.append(self._recipe.generate(directory))
+        )
+        if asked is None:
+            return self.at(directory, made[0])
+        # The caller's own directory: it may be edited, so its binaries are kept in transactions.
+        return CompiledProgram(
+            MeteredDirectory(directory, host_compilers(environ=self._recipe.environ), self._meter),
+            CompiledMeta.load(directory),
+            program=made[0],
+            sources=self._recipe.snapshot.source_map(),
+        )
+
+    def at(self, directory: Path, program: Program | None) -> CompiledProgram:
+        """The program whose sources are in a private `directory`; binaries join them there."""
+        config = KernelConfig.parse((directory / FILE_NAME).read_bytes(), str(directory))
+
+        def publish(build: PayloadBuilder) -> Publication:
+            payload = Path(fresh_directory(str(directory), PAYLOAD))
+
+            def work() -> None:
+                payload.mkdir()
+                build(payload)
+
+            self._meter.stage(Counter.BINARY_BUILDS, work)
+            return Publication(payload, shared=False)
+
+        return CompiledProgram(
+            PendingPayload(
+                directory,
+                directory=directory,
+                config=config,
+                compilers=host_compilers(environ=self._recipe.environ),
+                publish=publish,
+            ),
+            CompiledMeta.load(directory),
+            program=program,
+            sources=self._recipe.snapshot.source_map(),
+        )
+
+
+class MeteredDirectory(OutputDirectory):
+    """An output directory whose transactions count as binary builds when they compile."""
+
+    def __init__(self, directory: Path, compilers: CompilerFactory, meter: Meter) -> None:
+        self._compiled = False
+
+        def watched(platform: str, runtime: RuntimeKind) -> KernelCompiler:
+            return cast("KernelCompiler", _Watched(compilers(platform, runtime), self))
+
+        super().__init__(directory, watched)
+        self._meter = meter
+
+    def compiles(self) -> None:
+        """A compiler is about to be run."""
+        self._compiled = True
+
+    def complete(self) -> None:
+        """Build what is missing."""
+        self._compiled = False
+        super().complete()
+        if self._compiled:
+            self._meter.count(Counter.BINARY_BUILDS)
+
+    @contextmanager
+    def binaries(self, platform: str) -> Iterator[BinaryPaths]:
+        """The binaries for a platform, built where they are missing."""
+        self._compiled = False
+        with super().binaries(platform) as paths:
+            if self._compiled:
+                self._meter.count(Counter.BINARY_BUILDS)
+            yield paths
+
+
+class _Watched:
+    """A compiler that says when it is used; everything else is the compiler's own."""
+
+    def __init__(self, compiler: KernelCompiler, owner: MeteredDirectory) -> None:
+        self._compiler = compiler
+        self._owner = owner
+
+    def compile_incore(self, *args: Any, **kwargs: Any) -> bytes:
+        self._owner.compiles()
+        return self._compiler.compile_incore(*args, **kwargs)
+
+    def compile_orchestration(self, *args: Any, **kwargs: Any) -> bytes:
+        self._owner.compiles()
+        return self._compiler.compile_orchestration(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._compiler, name)

@@ -1,0 +1,230 @@
+"""One request, from what was asked to a compiled program.
+
+The steps are those of `Resolver._enabled` and of the classes it hands over to, in order; each
+way out has one name and one counter.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pypto.jit.application import ExtraSourceError, application_digest
+from pypto.jit.artifacts import FORMAT
+from pypto.jit.building import Clock, Meter, Recipe
+from pypto.jit.objects import ObjectTable, PersistentObject, PrivateObject
+from pypto.jit.persistence import Persistent
+from pypto.jit.placement import private_parent
+from pypto.jit.policy import CachePolicy, PolicyLevels, capture_policy
+from pypto.jit.private import PrivateBuilds
+from pypto.jit.source import SourceSnapshot
+from pypto.jit.specialization import Specialization, forces_fresh_build
+from pypto.jit.statistics import Counter, Statistics
+from pypto.jit.toolchain import Toolchain, file_hasher
+from pypto.runtime.compiled_program import CompiledProgram
+from pypto.runtime.run_config import RunConfig
+from pypto_store import ArtifactKey, ArtifactStore, Digest
+from pypto_toolchains.evidence import Unavailable
+from pypto_toolchains.identity import identity_namespace
+
+Objects = ObjectTable[CompiledProgram]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What was read of the world when a request was captured."""
+
+    environ: Mapping[str, str]
+    cwd: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A captured request: what is asked for, by whom, and under which policy."""
+
+    snapshot: SourceSnapshot
+    specialization: Specialization
+    policy: CachePolicy
+    objects: Objects
+    surroundings: Surroundings
+
+    @property
+    def recipe(self) -> Recipe:
+        """How to build what is asked for."""
+        return Recipe(self.snapshot, self.specialization, self.surroundings.environ)
+
+    @property
+    def parent(self) -> Path:
+        """Below which directory private output goes."""
+        world = self.surroundings
+        return Path(private_parent(world.environ, world.cwd, self.policy.root))
+
+
+@dataclass(slots=True)
+class Stores:
+    """One store object a root and mode: overlapping builds meet in it."""
+
+    _open: dict[tuple[str, bool], ArtifactStore] = field(default_factory=dict)
+
+    def at(self, policy: CachePolicy) -> ArtifactStore:
+        """The store of an enabled policy."""
+        assert policy.root is not None
+        place = (policy.root, policy.readonly)
+        store = self._open.get(place)
+        if store is None:
+            store = ArtifactStore(Path(policy.root), readonly=policy.readonly)
+            store = self._open.setdefault(place, store)
+        return store
+
+
+class Resolver:
+    """Resolves the requests of a process."""
+
+    def __init__(
+        self,
+        *,
+        statistics: Statistics,
+        levels: PolicyLevels,
+        toolchain: Toolchain,
+        clock: Clock,
+    ) -> None:
+        self._statistics = statistics
+        self._levels = levels
+        self._toolchain = toolchain
+        self._clock = clock
+        self._stores = Stores()
+
+    def obtain(
+        self,
+        snapshot: SourceSnapshot,
+        specialization: Specialization,
+        config: RunConfig,
+        objects: Objects,
+        world: Surroundings,
+    ) -> CompiledProgram:
+        """The compiled program for a specialization of a kernel.
+
+        Raises the errors of parsing and compiling, ValueError for a malformed policy, and nothing
+        for trouble with the cache itself: that is counted.
+        """
+        begin = self._clock()
+        meter = Meter(self._statistics, self._clock)
+        try:
+            policy = capture_policy(
+                self._levels.effective(config.cache_config, world.environ),
+                world.environ,
+                world.cwd,
+            )
+            request = Request(snapshot, specialization, policy, objects, world)
+            if not policy.enabled:
+                self._statistics.add(Counter.DISABLED_REQUESTS)
+            if forces_fresh_build(specialization.options):
+                return self._forced(request, meter)
+            if not policy.enabled:
+                return self._disabled(request, meter)
+            return self._enabled(request, meter)
+        finally:
+            spent = self._clock() - begin - meter.built_ns
+            self._statistics.add(Counter.LOOKUP_NS, spent)
+
+    def _forced(self, request: Request, meter: Meter) -> CompiledProgram:
+        """A request for the build itself: no identity, no lookup, nothing kept."""
+        self._statistics.add(Counter.FORCED_REBUILDS)
+        return self._private(request, meter).fresh()
+
+    def _disabled(self, request: Request, meter: Meter) -> CompiledProgram:
+        """No cache root is touched and no tool is asked anything."""
+        source = request.snapshot.digest or request.snapshot
+        name = PrivateObject("disabled", source, "", request.specialization.digest.hex)
+        return self._object(request, name, self._private(request, meter).fresh)
+
+    def _enabled(self, request: Request, meter: Meter) -> CompiledProgram:
+        policy, world = request.policy, request.surroundings
+        assert policy.root is not None
+        source = request.snapshot.digest
+        if source is None:
+            return self._bypass(request, meter, str(request.snapshot.bypass))
+        try:
+            application = application_digest(
+                policy.extra_source_paths, policy.extra_fingerprint, file_hasher()
+            )
+        except ExtraSourceError as error:
+            return self._bypass(request, meter, str(error))
+        identity = self._toolchain.identity(
+            request.specialization.options.platform,
+            identity_namespace(world.environ),
+            world.environ,
+            world.cwd,
+            policy.root,
+        )
+        if isinstance(identity, Unavailable):
+            self._statistics.bypass(str(identity))
+            name = PrivateObject(
+                "bypass", source, application.hex, request.specialization.digest.hex
+            )
+            return self._object(request, name, self._private(request, meter).fresh)
+        key = ArtifactKey(
+            format=FORMAT,
+            environment=identity.digest,
+            source=source,
+            application=application,
+            specialization=request.specialization.digest,
+        )
+        persistent = Persistent(
+            store=self._stores.at(policy),
+            key=key,
+            recipe=request.recipe,
+            parent=request.parent,
+            meter=meter,
+            statistics=self._statistics,
+            recheck=lambda: self._changed(request, application),
+            patched=self._toolchain.patched,
+            private=self._private(request, meter),
+        )
+        compiled = self._object(
+            request,
+            PersistentObject(key.digest.hex, policy.root, policy.readonly),
+            persistent.restore_or_build,
+        )
+        if identity.record is not None and not policy.readonly:
+            self._toolchain.remember(identity, policy.root)
+        return compiled
+
+    def _object(
+        self,
+        request: Request,
+        name: PersistentObject | PrivateObject,
+        make: Callable[[], CompiledProgram],
+    ) -> CompiledProgram:
+        compiled, live = request.objects.obtain(name, make)
+        if live:
+            self._statistics.add(Counter.OBJECT_HITS)
+        return compiled
+
+    def _bypass(self, request: Request, meter: Meter, reason: str) -> CompiledProgram:
+        """Inputs that cannot be read or identified: nothing may be reused, so nothing is kept."""
+        self._statistics.bypass(reason)
+        return self._private(request, meter).fresh()
+
+    def _private(self, request: Request, meter: Meter) -> PrivateBuilds:
+        return PrivateBuilds(request.recipe, lambda: request.parent, meter)
+
+    def _changed(self, request: Request, application: Digest) -> str | None:
+        """Why what is being built is no longer what was asked for, or None."""
+        if not request.snapshot.guards.hold():
+            return f"a value that kernel {request.recipe.name!r} uses changed during its build"
+        policy = request.policy
+        try:
+            now = application_digest(
+                policy.extra_source_paths, policy.extra_fingerprint, file_hasher()
+            )
+        except ExtraSourceError as error:
+            return str(error)
+        return None if now == application else "an extra source changed during the build"
+
+
+def read_surroundings() -> Surroundings:
+    """The process's environment and working directory as they are now."""
+    return Surroundings(dict(os.environ), os.getcwd())

@@ -1,0 +1,36 @@
+"""What all kernels of a process share: counters, policy, toolchain, and the resolver over them."""
+
+from __future__ import annotations
+
+import time
+
+from pypto.jit.module_text import ModuleTexts
+from pypto.jit.policy import PolicyLevels
+from pypto.jit.resolve import Resolver
+from pypto.jit.statistics import CacheStats, Statistics
+from pypto.jit.toolchain import Toolchain
+from pypto_store import CacheConfig
+
+STATISTICS = Statistics()
+LEVELS = PolicyLevels()
+TEXTS = ModuleTexts()
+RESOLVER = Resolver(
+    statistics=STATISTICS,
+    levels=LEVELS,
+    toolchain=Toolchain(),
+    clock=time.perf_counter_ns,
+)
+
+
+def configure_cache(config: CacheConfig | None) -> None:
+    """Set this process's cache policy; None lets the environment and the defaults decide again.
+
+    It holds for requests made from now on: one that is under way keeps the policy it captured.
+    Counters and files stay as they are.
+    """
+    LEVELS.configure(config)
+
+
+def cache_stats() -> CacheStats:
+    """The counters of this process as they are now; reads no disk and resets nothing."""
+    return STATISTICS.snapshot()

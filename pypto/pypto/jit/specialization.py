@@ -1,0 +1,61 @@
+"""What one request asks for: the arguments' types, and every option that reaches the payload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pypto.backend import DEFAULT_RUNTIME
+from pypto.ir.options import PassDumpLevel
+from pypto.jit.binding import Bound
+from pypto.jit.values import Unidentifiable, encode
+from pypto.runtime.options import CompileOptions
+from pypto_store.digest import Digest
+from pypto_store.records import RecordBuilder
+
+# Scalars are run-time values: the first version of this record had them as constants.
+_SCALAR_SEMANTICS = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Specialization:
+    """The bound arguments, the options, and one digest over both."""
+
+    bound: Bound
+    options: CompileOptions
+    digest: Digest
+
+    @classmethod
+    def of(cls, bound: Bound, options: CompileOptions) -> Specialization:
+        """The specialization; TypeError if the distributed settings cannot be identified.
+
+        Options that select diagnostics or a place are no part of it: requests that have them are
+        never looked up.
+        """
+        try:
+            distributed = encode(options.distributed_config, lambda _: None)
+        except Unidentifiable as error:
+            raise TypeError(f"distributed_config cannot be part of a key: {error}") from error
+        planner = options.memory_planner
+        record = RecordBuilder("pypto.specialization/v1")
+        record.sequence("parameters", bound.parameters)
+        record.integer("scalar_semantics", _SCALAR_SEMANTICS)
+        record.text("platform", options.platform)
+        record.text("runtime", DEFAULT_RUNTIME.value)
+        record.text("strategy", options.strategy.name)
+        record.optional_text("memory_planner", None if planner is None else planner.name)
+        record.boolean("auto_deps", options.analyze_auto_scopes_for_deps)
+        record.bytes("distributed", distributed)
+        record.boolean("emit_source_loc", True)
+        return cls(bound, options, record.finish())
+
+
+def forces_fresh_build(options: CompileOptions) -> bool:
+    """Whether a request wants the build itself: its diagnostics, or its files in a place."""
+    dumps = options.dump_passes
+    return bool(
+        (dumps is not False and dumps is not PassDumpLevel.NONE)
+        or options.dump_ptoas_passes
+        or options.profiling
+        or options.diagnostic_phase is not None
+        or options.output_dir is not None
+    )
