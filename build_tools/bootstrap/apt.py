@@ -20,16 +20,28 @@ from bootstrap.settings import Settings
 from bootstrap.tools import run
 
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+_TARGET_FORMAT = "$(RELEASE) $(REPO_URI)"
 _USE_OWN_BAZEL = "put a Bazel 7 or bazelisk on PATH, or set BAZELW_BAZEL to one"
 
-# Told to apt as installed. What Bazel's server never loads, and what a host with g++ and python3 has.
-_PRETENDED = """
-default-jdk-headless default-jre-headless openjdk-25-jdk-headless java-runtime-headless
-ca-certificates-java java-common build-essential gcc g++ python3 perl perl-base unzip zlib1g-dev debconf
-libjs-jquery node-core-js node-html5shiv protobuf-compiler-grpc-java-plugin libjacoco-java libjarjar-java
-libcups2t64 libfontconfig1 libfreetype6 libharfbuzz0b libjpeg62-turbo liblcms2-2 libnss3 libpcsclite1
-libasound2t64 libavahi-client3
-""".split()
+# Told to apt as installed: what Bazel's server never loads, and what a host with g++ has.
+_PRETENDED = (
+    "build-essential ca-certificates-java debconf default-jdk-headless default-jre-headless"
+    " g++ gcc java-common java-runtime-headless libasound2t64 libavahi-client3 libcups2t64"
+    " libfontconfig1 libfreetype6 libharfbuzz0b libjacoco-java libjarjar-java libjpeg62-turbo"
+    " libjs-jquery liblcms2-2 libnss3 libpcsclite1 node-core-js node-html5shiv"
+    " openjdk-25-jdk-headless perl perl-base protobuf-compiler-grpc-java-plugin python3 unzip"
+    " zlib1g-dev"
+).split()
+_PRETENDED_ENTRY = """\
+Package: {name}
+Status: install ok installed
+Architecture: amd64
+Multi-Arch: foreign
+Version: 9999:1
+Maintainer: none
+Description: left out
+
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +57,9 @@ class PrivateApt:
     def open(cls, settings: Settings, suite: str) -> PrivateApt:
         """Write the private configuration; raises SetupError where this is no Debian."""
         if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-            raise SetupError("there is no apt-get on this machine to set up Bazel with", _USE_OWN_BAZEL)
+            raise SetupError(
+                "there is no apt-get on this machine to set up Bazel with", _USE_OWN_BAZEL
+            )
         if not _KEYRING.is_file():
             raise SetupError(
                 "the Debian archive's keyring is missing",
@@ -63,24 +77,18 @@ class PrivateApt:
     def _write_configuration(self) -> None:
         for directory in ("lists/partial", "archives/partial", "state"):
             (self.state / directory).mkdir(parents=True, exist_ok=True)
-        environ = self.settings.tool_environ()
-        common = {"environ": environ, "log": self.log, "remedy": _USE_OWN_BAZEL}
         # Proxies and certificates of the host, without its hooks (which are lists, and cannot be
         # emptied from a command line).
-        connection = run(["apt-config", "dump", "Acquire"], doing="reading apt's configuration", **common)
-        targets = run(
-            ["apt-get", "indextargets", "--format", "$(RELEASE) $(REPO_URI)", "Created-By: Packages"],
-            doing="reading apt's sources", **common,
-        )  # fmt: skip
+        connection = self._ask_host("apt-config", "dump", "Acquire")
+        targets = self._ask_host(
+            "apt-get", "indextargets", "--format", _TARGET_FORMAT, "Created-By: Packages"
+        )
         (self.state / "sources.list").write_text(
-            f"deb [signed-by={_KEYRING}] {_mirror(targets, _codename())} {self.suite} main\n", encoding="utf-8"
+            f"deb [signed-by={_KEYRING}] {_mirror(targets, _codename())} {self.suite} main\n",
+            encoding="utf-8",
         )
         (self.state / "status").write_text(
-            "".join(
-                f"Package: {name}\nStatus: install ok installed\nArchitecture: amd64\nMulti-Arch: foreign\n"
-                "Version: 9999:1\nMaintainer: none\nDescription: left out\n\n"
-                for name in _PRETENDED
-            ),
+            "".join(_PRETENDED_ENTRY.format(name=name) for name in _PRETENDED),
             encoding="utf-8",
         )
         own = {
@@ -109,9 +117,22 @@ class PrivateApt:
             # One bazelw at a time is here: its own lock is held.
             "Debug::NoLocking": "true",
         }
-        kept = [line for line in connection.splitlines() if line.startswith(("Acquire::http", "Acquire::Force"))]
+        kept = [
+            line
+            for line in connection.splitlines()
+            if line.startswith(("Acquire::http", "Acquire::Force"))
+        ]
         lines = [f'{key} "{value}";' for key, value in own.items()]
         (self.state / "apt.conf").write_text("\n".join([*kept, *lines, ""]), encoding="utf-8")
+
+    def _ask_host(self, *argv: str) -> str:
+        return run(
+            argv,
+            environ=self.settings.tool_environ(),
+            log=self.log,
+            doing="reading apt's configuration",
+            remedy=_USE_OWN_BAZEL,
+        )
 
     def _get(self, *arguments: str, doing: str) -> str:
         return run(
@@ -119,14 +140,16 @@ class PrivateApt:
             environ=self.settings.tool_environ() | {"APT_CONFIG": str(self.state / "apt.conf")},
             log=self.log,
             doing=doing,
-            remedy=f"check that this machine's Debian mirror offers the suite {self.suite}, or {_USE_OWN_BAZEL}",
+            remedy=f"check that its mirror offers Debian {self.suite}, or {_USE_OWN_BAZEL}",
         )
 
     def download(self, names: list[str], progress: Progress) -> list[Path]:
         """Fetch ``names`` and what they depend on; files that are there are not fetched again."""
         with progress.step(f"reading the package list of Debian {self.suite}"):
             self._get("update", doing=f"reading the package list of Debian {self.suite}")
-        plan = self._get("install", "--print-uris", "--quiet=2", *names, doing="planning the download")
+        plan = self._get(
+            "install", "--print-uris", "--quiet=2", *names, doing="planning the download"
+        )
         wanted = [line.split() for line in plan.splitlines() if line.startswith("'")]
         missing = sum(int(size) for _, _, size, *_ in wanted)
 
@@ -134,8 +157,15 @@ class PrivateApt:
             there = sum(entry.stat().st_size for entry in self.archives.rglob("*.deb*"))
             return f"{there / 1e6:.0f} MB on disk"
 
-        with progress.step(f"downloading Bazel ({missing / 1e6:.0f} MB of Debian packages)", amount):
-            self._get("install", "--download-only", *names, doing="downloading Bazel from the Debian mirror")
+        with progress.step(
+            f"downloading Bazel ({missing / 1e6:.0f} MB of Debian packages)", amount
+        ):
+            self._get(
+                "install",
+                "--download-only",
+                *names,
+                doing="downloading Bazel from the Debian mirror",
+            )
         return sorted(self.archives.glob("*.deb"))
 
 

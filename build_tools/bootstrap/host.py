@@ -16,7 +16,9 @@ from bootstrap.failure import SetupError
 _HELPERS = ("cc1plus", "as", "ld", "collect2")
 
 
-def require_supported_machine(system: str = sys.platform, machine: str = platform.machine()) -> None:
+def require_supported_machine(
+    system: str = sys.platform, machine: str = platform.machine()
+) -> None:
     """Raise SetupError unless this is Linux on x86-64."""
     if system != "linux" or machine not in ("x86_64", "AMD64"):
         raise SetupError(
@@ -28,7 +30,9 @@ def require_supported_machine(system: str = sys.platform, machine: str = platfor
 def require_plain_workspace_path(workspace: Path) -> None:
     """Raise SetupError where Bazel would read the workspace's own path as several words."""
     if any(character.isspace() for character in str(workspace)):
-        raise SetupError(f"the path {str(workspace)!r} has a space in it", "clone into another directory")
+        raise SetupError(
+            f"the path {str(workspace)!r} has a space in it", "clone into another directory"
+        )
 
 
 def compiler_identity(environ: Mapping[str, str]) -> str:
@@ -43,7 +47,8 @@ def compiler_identity(environ: Mapping[str, str]) -> str:
     found = shutil.which("gcc", path=path), shutil.which(driver, path=path)
     if None in found:
         raise SetupError(
-            "there is no C++ compiler (gcc and g++) on PATH", "install g++ 12 or newer: apt-get install g++"
+            "there is no C++ compiler (gcc and g++) on PATH",
+            "install g++ 12 or newer: apt-get install g++",
         )
     digest = hashlib.sha256()
     for program in found:
@@ -62,9 +67,14 @@ def compiler_identity(environ: Mapping[str, str]) -> str:
 def _ask(program: str, question: str, environ: Mapping[str, str]) -> bytes:
     try:
         return subprocess.run(
-            [program, question], env=dict(environ), capture_output=True, check=True, stdin=subprocess.DEVNULL
+            [program, question],
+            env=dict(environ),
+            capture_output=True,
+            check=True,
+            stdin=subprocess.DEVNULL,
         ).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         raise SetupError(
-            f"the C++ compiler {program} does not answer {question}", "install g++ 12 or newer: apt-get install g++"
+            f"the C++ compiler {program} does not answer {question}",
+            "install g++ 12 or newer: apt-get install g++",
         ) from error

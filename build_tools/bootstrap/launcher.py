@@ -1,8 +1,8 @@
 """bazelw's main: prepare what the command needs, then run Bazel.
 
-    bazelw <any Bazel command line>
-    bazelw setup                make Bazel and both environments, run nothing
-    bazelw python ARGS...       the test environment's interpreter with the source tree's import roots
+bazelw <any Bazel command line>
+bazelw setup                make Bazel and both environments, run nothing
+bazelw python ARGS...       the test environment's interpreter with the source tree's import roots
 """
 
 from __future__ import annotations

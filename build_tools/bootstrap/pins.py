@@ -45,7 +45,11 @@ def parse_lock(text: str) -> dict[str, Package]:
 def format_lock(packages: Iterable[Package]) -> str:
     """The text that parse_lock reads."""
     rows = sorted(f"{p.name} {p.version} {p.size} {p.sha256}" for p in packages)
-    return "# Written by build_tools/bootstrap/relock.py: name, version, bytes, sha256.\n" + "\n".join(rows) + "\n"
+    return (
+        "# Written by build_tools/bootstrap/relock.py: name, version, bytes, sha256.\n"
+        + "\n".join(rows)
+        + "\n"
+    )
 
 
 def check(downloaded: Iterable[Package], locked: Mapping[str, Package], pins: Pins) -> list[str]:
@@ -62,14 +66,15 @@ def check(downloaded: Iterable[Package], locked: Mapping[str, Package], pins: Pi
         if lock is not None and lock.version == package.version:
             if lock.sha256 != package.sha256:
                 raise SetupError(
-                    f"checksum of {package.name} {package.version} is {package.sha256} and the lock file says {lock.sha256}",
+                    f"checksum of {package.name} {package.version} is {package.sha256}"
+                    f" and the lock file says {lock.sha256}",
                     "do not use this mirror, or set BAZELW_PINS=off if you know why it differs",
                 )
         elif pins is Pins.STRICT:
             raise SetupError(
                 f"the suite has {package.name} {package.version} and the lock file"
                 f" {'has ' + lock.version if lock else 'does not have it'}",
-                "unset BAZELW_PINS to accept what the archive has signed, or run build_tools/bootstrap/relock.py",
+                "unset BAZELW_PINS to accept what the archive signed, or write the lock file anew",
             )
         else:
             moved.append(package.name)

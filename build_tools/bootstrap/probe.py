@@ -17,7 +17,11 @@ import sysconfig
 
 def _record_digest(text: str) -> str:
     lines = [line for line in text.splitlines() if not re.match(r"(\.\./)+(bin|share)/", line)]
-    kept = [line for line in lines if "/INSTALLER," not in line and "/REQUESTED," not in line and "__pycache__" not in line]
+    kept = [
+        line
+        for line in lines
+        if "/INSTALLER," not in line and "/REQUESTED," not in line and "__pycache__" not in line
+    ]
     return hashlib.sha256("\n".join(sorted(kept)).encode()).hexdigest()
 
 
@@ -25,7 +29,11 @@ def _distributions() -> list[list[str]]:
     found = {}
     for distribution in importlib.metadata.distributions():
         name = re.sub(r"[-_.]+", "-", distribution.metadata["Name"]).lower()
-        found[name] = [name, distribution.version, _record_digest(distribution.read_text("RECORD") or "")]
+        found[name] = [
+            name,
+            distribution.version,
+            _record_digest(distribution.read_text("RECORD") or ""),
+        ]
     return [found[name] for name in sorted(found)]
 
 

@@ -17,7 +17,8 @@ def write_bazelrc(
 ) -> Path:
     """Write the file, named by its content, and return it."""
     lines = [
-        f"common --repo_env=PYPTO_{name.upper()}_ENV={path}" for name, path in sorted(environments.items())
+        f"common --repo_env=PYPTO_{name.upper()}_ENV={path}"
+        for name, path in sorted(environments.items())
     ]
     lines += [
         # Part of every action's key; see host.compiler_identity.
@@ -37,5 +38,7 @@ def write_bazelrc(
 def _hidden_by_sandbox(settings: Settings) -> list[Path]:
     """What lies below /tmp, which Bazel's sandbox replaces by an empty directory."""
     tmp = Path("/tmp")  # noqa: S108 - the very directory that Bazel hides
-    homes = {settings.cache, settings.home.resolve()} if settings.home.is_dir() else {settings.cache}
+    homes = (
+        {settings.cache, settings.home.resolve()} if settings.home.is_dir() else {settings.cache}
+    )
     return sorted(path for path in homes if tmp in path.parents)

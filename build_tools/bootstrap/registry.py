@@ -1,8 +1,8 @@
 """A Bazel registry on disk, of the rule sets that Debian packages beside Bazel.
 
 Each is offered under every version that any MODULE.bazel of the graph asks for, all from the same
-directory. A module that is asked for and not packaged becomes an empty stub: Bazel's own graph names
-a few (apple_support, zlib) that this build never loads.
+directory. A module that is asked for and not packaged becomes an empty stub: Bazel's own graph
+names a few (apple_support, zlib) that this build never loads.
 """
 
 from __future__ import annotations
@@ -31,15 +31,21 @@ class _Module:
 
 
 def write_registry(registry: Path, bazel_share: Path, root_module: Path) -> None:
-    """Write ``registry`` for the rule sets below ``bazel_share`` and the workspace's MODULE.bazel."""
+    """Write ``registry`` for the rule sets below ``bazel_share`` and what ``root_module`` asks."""
     modules: dict[str, _Module] = {}
-    for path in sorted([*bazel_share.glob("rules/*/MODULE.bazel"), *bazel_share.glob("tools/*/MODULE.bazel")]):
+    for path in sorted(
+        [*bazel_share.glob("rules/*/MODULE.bazel"), *bazel_share.glob("tools/*/MODULE.bazel")]
+    ):
         text = path.read_text(encoding="utf-8")
         start, end = next(_calls(text, "module"))
-        modules[_argument(text[start:end], "name") or path.parent.name] = _Module(path.parent, text, start, end)
+        modules[_argument(text[start:end], "name") or path.parent.name] = _Module(
+            path.parent, text, start, end
+        )
 
     asked = set(_BUILT_IN)
-    asked |= set(_dependencies((bazel_share / "embedded_tools" / "MODULE.bazel").read_text(encoding="utf-8")))
+    asked |= set(
+        _dependencies((bazel_share / "embedded_tools" / "MODULE.bazel").read_text(encoding="utf-8"))
+    )
     asked |= set(_dependencies(root_module.read_text(encoding="utf-8")))
     for name, module in modules.items():
         asked |= set(_dependencies(module.text))
@@ -73,7 +79,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _call_end(text: str, start: int) -> int:
-    """The offset behind the call whose ``(`` is the first after ``start``; minds strings, comments."""
+    """The offset behind the call whose ``(`` is the first after ``start``, strings minded."""
     depth = 0
     offset = text.index("(", start)
     while True:

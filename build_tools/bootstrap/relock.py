@@ -1,8 +1,8 @@
 """Writes the lock files anew: `python3 build_tools/bootstrap/relock.py [python|debian]`.
 
-Python: for every interpreter and machine below, pip resolves the `.in` file, preferring what the lock
-file already has, and each wheel it would take is locked by its digest. Debian: what apt would
-download today is locked. Needs the network; review the difference before committing it.
+Python: for every interpreter and machine below, pip resolves the `.in` file, and each wheel it
+would take is locked by its digest. Debian: what apt would download today is locked. Needs the
+network; review the difference before committing it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bootstrap.settings import Settings  # noqa: E402
 _WORKSPACE = Path(__file__).resolve().parents[2]
 _PYTHONS = ("3.11", "3.12", "3.13")
 _MACHINES = ("x86_64", "aarch64")
-_GLIBC = tuple(f"manylinux_2_{minor}" for minor in range(41, 4, -1)) + ("manylinux2014", "manylinux2010", "manylinux1")
+_GLIBC = (*(f"manylinux_2_{minor}" for minor in range(41, 4, -1)), "manylinux2014")
 
 
 def relock_python(name: str) -> None:
@@ -42,11 +42,15 @@ def relock_python(name: str) -> None:
     for requirement in wheels:
         versions[requirement.partition("==")[0]].add(requirement)
     if clash := [pair for pair in versions.values() if len(pair) > 1]:
-        raise SystemExit(f"different versions for different interpreters: {clash}; bound them in {name}.in")
+        raise SystemExit(
+            f"different versions for different interpreters: {clash}; bound them in {name}.in"
+        )
     lines = ["# Written by build_tools/bootstrap/relock.py."]
     for requirement in sorted(wheels):
         lines.append(f"{requirement} \\")
-        lines.append(" \\\n".join(f"    --hash=sha256:{digest}" for digest in sorted(wheels[requirement])))
+        lines.append(
+            " \\\n".join(f"    --hash=sha256:{digest}" for digest in sorted(wheels[requirement]))
+        )
     (directory / f"{name}.lock").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -56,9 +60,10 @@ def _resolve(requirements: Path, python: str, machine: str) -> list[tuple[str, s
         report = Path(scratch) / "report.json"
         result = subprocess.run(
             [
-                sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", f"--report={report}",
-                f"--target={scratch}/t", "--only-binary=:all:", f"--python-version={python}", *platforms,
-                "-r", str(requirements),
+                *(sys.executable, "-m", "pip", "install", "--quiet", "--dry-run"),
+                *("--ignore-installed", "--only-binary=:all:", f"--target={scratch}/target"),
+                *(f"--report={report}", f"--python-version={python}", *platforms),
+                *("-r", str(requirements)),
             ],
             check=False, capture_output=True, text=True,
         )  # fmt: skip
@@ -67,11 +72,15 @@ def _resolve(requirements: Path, python: str, machine: str) -> list[tuple[str, s
         rows = json.loads(report.read_text(encoding="utf-8"))["install"]
     return [
         (
-            f"{re.sub(r'[-_.]+', '-', row['metadata']['name']).lower()}=={row['metadata']['version']}",
+            f"{_normal(row['metadata']['name'])}=={row['metadata']['version']}",
             row["download_info"]["archive_info"]["hashes"]["sha256"],
         )
         for row in rows
     ]
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def relock_debian() -> None:

@@ -15,10 +15,10 @@ from bootstrap.failure import SetupError
 _PIP_CONNECTION = frozenset(
     f"PIP_{name}"
     for name in (
-        "CERT", "CLIENT_CERT", "CONFIG_FILE", "DEFAULT_TIMEOUT", "TIMEOUT", "DISABLE_PIP_VERSION_CHECK",
-        "EXTRA_INDEX_URL", "FIND_LINKS", "INDEX_URL", "NO_INDEX", "PROXY", "RETRIES", "TRUSTED_HOST",
+        *("CERT", "CLIENT_CERT", "CONFIG_FILE", "DEFAULT_TIMEOUT", "EXTRA_INDEX_URL", "FIND_LINKS"),
+        *("INDEX_URL", "NO_INDEX", "PROXY", "RETRIES", "TIMEOUT", "TRUSTED_HOST"),
     )
-)  # fmt: skip
+)
 
 
 class Pins(Enum):
@@ -52,10 +52,16 @@ class Settings:
         if not cache:
             cache = str(Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "pypto-bazelw")
         if not Path(cache).is_absolute():
-            raise SetupError(f"the cache directory {cache!r} is a relative path", "set BAZELW_CACHE to an absolute one")
+            raise SetupError(
+                f"the cache directory {cache!r} is a relative path",
+                "set BAZELW_CACHE to an absolute one",
+            )
         if any(character.isspace() for character in cache):
             # Bazel's startup files and the programs' interpreters cannot quote it.
-            raise SetupError(f"the cache directory {cache!r} has a space in its path", "set BAZELW_CACHE to another")
+            raise SetupError(
+                f"the cache directory {cache!r} has a space in its path",
+                "set BAZELW_CACHE to another",
+            )
         try:
             pins = Pins(environ.get("BAZELW_PINS") or "signed")
         except ValueError as error:
@@ -64,7 +70,7 @@ class Settings:
             ) from error
         return cls(
             workspace=workspace,
-            # Bazel's sandbox and Python both resolve links; a path through one would name two places.
+            # Bazel and Python both resolve links; a path through one would name two places.
             cache=Path(os.path.realpath(cache)),
             home=home,
             bazel=environ.get("BAZELW_BAZEL") or None,
@@ -79,7 +85,11 @@ class Settings:
             for name, value in self.environ.items()
             if not name.startswith(("PIP_", "PYTHON", "_PIP")) or name in _PIP_CONNECTION
         }
-        return kept | {"LC_ALL": "C.UTF-8", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
+        return kept | {
+            "LC_ALL": "C.UTF-8",
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "PIP_NO_INPUT": "1",
+        }
 
     def lock(self, name: str) -> Path:
         """The file that is locked while ``name`` is made."""

@@ -81,6 +81,6 @@ def require_space(directory: Path, needed: int, what: str) -> None:
     free = shutil.disk_usage(existing).free
     if free < needed:
         raise SetupError(
-            f"{what} needs {needed / 1e9:.1f} GB below {directory} and only {free / 1e9:.1f} GB are free",
+            f"{what} needs {needed / 1e9:.1f} GB below {directory}; {free / 1e9:.1f} GB are free",
             "free some space or point BAZELW_CACHE at a larger disk",
         )

@@ -11,12 +11,15 @@ from bootstrap.failure import SetupError
 
 # What apt and pip print when the network, and not the request, is at fault.
 _NETWORK = re.compile(
-    r"temporary failure (in name resolution|resolving)|could not (connect|resolve)|connection (refused|timed out|reset)"
-    r"|name or service not known|network is unreachable|no route to host|max retries exceeded"
-    r"|newconnectionerror|read timed out|failed to establish a new connection",
+    r"temporary failure (in name resolution|resolving)|could not (connect|resolve)"
+    r"|connection (refused|timed out|reset)|name or service not known|network is unreachable"
+    r"|no route to host|max retries exceeded|newconnectionerror|read timed out|failed to establish a new connection",
     re.IGNORECASE,
 )
-_DISK_FULL = re.compile(r"no space left on device|not enough free disk space|don't have enough free space", re.IGNORECASE)
+_DISK_FULL = re.compile(
+    r"no space left on device|not enough free disk space|don't have enough free space",
+    re.IGNORECASE,
+)
 
 
 def run(

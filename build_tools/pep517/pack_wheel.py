@@ -14,8 +14,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).absolute().parent))
 
-from project_metadata import Project  # noqa: E402
-from wheel_archive import Member, members_below, write_wheel  # noqa: E402
+from project_metadata import Project
+from wheel_archive import Member, members_below, write_wheel
 
 
 def _pair(argument: str) -> tuple[str, Path]:
@@ -38,11 +38,15 @@ def main() -> None:
     project = Project.read(arguments.pyproject)
     if project.version != arguments.version:
         # The file's name holds the rule's attribute and METADATA holds pyproject.toml's.
-        raise SystemExit(f"the wheel target says version {arguments.version}, pyproject.toml {project.version}")
+        raise SystemExit(
+            f"the wheel target says version {arguments.version}, pyproject.toml {project.version}"
+        )
     members = {name: Member(source.read_bytes()) for name, source in arguments.file}
     for prefix, directory in arguments.tree:
         start = prefix + "/"
-        executables = [name.removeprefix(start) for name in arguments.executable if name.startswith(start)]
+        executables = [
+            name.removeprefix(start) for name in arguments.executable if name.startswith(start)
+        ]
         members |= members_below(directory, prefix, executables)
     write_wheel(
         arguments.out,

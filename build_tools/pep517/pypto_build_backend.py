@@ -1,7 +1,7 @@
 """The PEP 517 and PEP 660 backend: `pip install .` gets the wheel that Bazel builds.
 
-No build requirements: bazelw makes the environments it needs in its own cache directory. Bazel is told
-to build for the interpreter that pip runs us with.
+No build requirements: bazelw makes the environments it needs in its own cache directory. Bazel is
+told to build for the interpreter that pip runs us with.
 """
 
 from __future__ import annotations
@@ -23,15 +23,17 @@ from wheel_archive import Member, write_wheel
 _ROOT = Path(__file__).resolve().parents[2]
 _IMPORT_ROOTS = ("pypto", "store", "toolchains")
 
-# pip builds in a fresh copy or an unpacked sdist; one output base for all of them keeps what earlier
-# installations built, and the server goes soon, since nobody will talk to it again.
+# pip builds in a fresh copy or an unpacked sdist; one output base for all of them keeps what
+# earlier installations built, and the server goes soon, since nobody will talk to it again.
 _STARTUP = ("--max_idle_secs=15",)
 _NEVER_IN_SDIST = (".git", "bazel-", "__pycache__", "build_output", "dist", "build", ".venv")
 
 Settings = Mapping[str, Any] | None
 
 
-def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
+def build_wheel(
+    wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None
+) -> str:
     """Build the wheel with Bazel and copy it; returns its name."""
     _bazelw(f"--output_base={_cache() / 'pep517'}", *_STARTUP, "build", "//:wheel")
     # Asked by name: other interpreters' wheels may lie beside it from earlier builds.
@@ -44,7 +46,7 @@ def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata
 def build_editable(
     wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None
 ) -> str:
-    """Build the native parts into the tree and make a wheel that points at the tree's import roots."""
+    """Build the native parts into the tree and make a wheel that points at its import roots."""
     _bazelw("build", "//pypto/pypto")
     paths = "".join(f"{_ROOT / root}\n" for root in _IMPORT_ROOTS)
     name = f"{_wheel_stem()}.whl"
@@ -65,13 +67,20 @@ def build_sdist(sdist_directory: str, config_settings: Settings = None) -> str:
         for path in sorted(_source_files()):
             name = path.relative_to(_ROOT).as_posix()
             if name != "PKG-INFO":
-                _add(archive, f"{stem}/{name}", path.read_bytes(), executable=os.access(path, os.X_OK))
+                _add(
+                    archive,
+                    f"{stem}/{name}",
+                    path.read_bytes(),
+                    executable=os.access(path, os.X_OK),
+                )
     destination = Path(sdist_directory) / f"{stem}.tar.gz"
     destination.write_bytes(gzip.compress(buffer.getvalue(), mtime=0))
     return destination.name
 
 
-def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Settings = None) -> str:
+def prepare_metadata_for_build_wheel(
+    metadata_directory: str, config_settings: Settings = None
+) -> str:
     """Write the dist-info directory without building anything; returns its name."""
     project = _project()
     directory = Path(metadata_directory) / project.dist_info
@@ -89,15 +98,19 @@ def _bazelw(*words: str) -> None:
     environ = {
         name: value
         for name, value in os.environ.items()
-        # pip's own build isolation works by PYTHONPATH and PATH; neither may reach Bazel's actions or
+        # pip's build isolation works by PYTHONPATH and PATH; neither may reach Bazel's actions or
         # the environments that bazelw makes. What of PIP_* is about connecting, bazelw keeps.
         if not name.startswith(("PYTHON", "_PIP", "__PYVENV"))
     }
     environ["PATH"] = os.pathsep.join(
-        entry for entry in os.environ.get("PATH", os.defpath).split(os.pathsep) if "pip-build-env" not in entry
+        entry
+        for entry in os.environ.get("PATH", os.defpath).split(os.pathsep)
+        if "pip-build-env" not in entry
     )
     environ["BAZELW_PYTHON"] = sys.executable
-    status = subprocess.run([str(_ROOT / "bazelw"), *words], cwd=_ROOT, env=environ, check=False).returncode
+    status = subprocess.run(
+        [str(_ROOT / "bazelw"), *words], cwd=_ROOT, env=environ, check=False
+    ).returncode
     if status:
         raise SystemExit(f"bazelw {' '.join(words)} failed with status {status}")
 
@@ -139,7 +152,9 @@ def _source_files() -> Iterator[Path]:
             ["git", "-C", str(_ROOT), "ls-files", "-z"], capture_output=True, text=True, check=True
         ).stdout
         names = [name for name in listing.split("\0") if name]
-        yield from (path for name in names if (path := _ROOT / name).is_file() and not path.is_symlink())
+        yield from (
+            path for name in names if (path := _ROOT / name).is_file() and not path.is_symlink()
+        )
         return
     for parent, directories, names in os.walk(_ROOT):
         directories[:] = [name for name in directories if not name.startswith(_NEVER_IN_SDIST)]

@@ -24,7 +24,9 @@ class Member:
     executable: bool = False
 
 
-def members_below(directory: Path, prefix: str, executables: Iterable[str] = ()) -> dict[str, Member]:
+def members_below(
+    directory: Path, prefix: str, executables: Iterable[str] = ()
+) -> dict[str, Member]:
     """Every file below ``directory``, named ``prefix/<relative path>``.
 
     ``executables`` are relative paths; modes on disk say nothing, since Bazel gives every output
@@ -32,15 +34,27 @@ def members_below(directory: Path, prefix: str, executables: Iterable[str] = ())
     """
     declared = set(executables)
     found = {
-        path.relative_to(directory).as_posix(): path for path in sorted(directory.rglob("*")) if path.is_file()
+        path.relative_to(directory).as_posix(): path
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
     }
     if missing := declared - set(found):
-        raise FileNotFoundError(f"declared executable and not in {prefix}: {', '.join(sorted(missing))}")
-    return {f"{prefix}/{name}": Member(path.read_bytes(), name in declared) for name, path in found.items()}
+        raise FileNotFoundError(
+            f"declared executable and not in {prefix}: {', '.join(sorted(missing))}"
+        )
+    return {
+        f"{prefix}/{name}": Member(path.read_bytes(), name in declared)
+        for name, path in found.items()
+    }
 
 
 def write_wheel(
-    out: Path, project: Project, tag: str, readme: str, licenses: Mapping[str, bytes], members: Mapping[str, Member]
+    out: Path,
+    project: Project,
+    tag: str,
+    readme: str,
+    licenses: Mapping[str, bytes],
+    members: Mapping[str, Member],
 ) -> None:
     """Write ``out`` with ``members`` and the dist-info directory made of ``project``.
 
@@ -55,7 +69,10 @@ def write_wheel(
     for name, text in licenses.items():
         content[f"{info}/licenses/{name}"] = Member(text)
 
-    record = [f"{name},{_digest(member.content)},{len(member.content)}" for name, member in sorted(content.items())]
+    record = [
+        f"{name},{_digest(member.content)},{len(member.content)}"
+        for name, member in sorted(content.items())
+    ]
     record.append(f"{info}/RECORD,,")
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for name, member in sorted(content.items()):
@@ -64,7 +81,9 @@ def write_wheel(
 
 
 def _digest(content: bytes) -> str:
-    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    return (
+        "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+    )
 
 
 def _add(archive: zipfile.ZipFile, name: str, member: Member) -> None:

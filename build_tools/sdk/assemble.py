@@ -3,8 +3,9 @@
     assemble.py --out DIR --targets targets.json [--executable DEST=SRC ...] [--file DEST=SRC ...]
 
 Two files are computed. `pto_isa.pin` is one line, the digest of the ISA model below include/pto.
-`sdk.json` is targets.json with `revision`, the digest of every other file, the pin included. A digest
-of a set of files is the sha256 of the lines "<path>\\0<sha256 of content>\\n" in order of path.
+`sdk.json` is targets.json with `revision`, the digest of every other file, the pin included. A
+digest of a set of files is the sha256 of the lines "<path>\\0<sha256 of content>\\n"
+in order of path.
 
 Runs on a bare interpreter (-I -S): standard library only.
 """
@@ -30,7 +31,9 @@ def digest_of(root: Path, names: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
-def assemble(out: Path, targets: Path, files: dict[str, Path], executables: dict[str, Path]) -> None:
+def assemble(
+    out: Path, targets: Path, files: dict[str, Path], executables: dict[str, Path]
+) -> None:
     """Copy the files to their places below `out` and write the two computed ones."""
     for places, mode in ((files, 0o644), (executables, 0o755)):
         for name, source in places.items():
