@@ -17,7 +17,7 @@ _CPP_RESERVED = frozenset(
     short signed sizeof static static_assert static_cast struct switch template this thread_local
     throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while
     xor xor_eq main kernel_entry half bfloat16_t pto pypto_rt ChipTensor
-    """.split()  # noqa: SIM905 - a list of words reads better than a column of strings
+    """.split()
 )
 
 

@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from pypto.compiler.driver import Assembler, BuiltSources, build_sources, lower
+from pypto.compiler.entry import compile, compile_program, run
 from pypto.compiler.errors import AssemblyFailed
 
-__all__ = ["Assembler", "AssemblyFailed", "BuiltSources", "build_sources", "lower"]
+__all__ = [
+    "Assembler",
+    "AssemblyFailed",
+    "BuiltSources",
+    "build_sources",
+    "compile",
+    "compile_program",
+    "lower",
+    "run",
+]

@@ -1,0 +1,176 @@
+"""The public entry points: the edge where the environment and the working directory are read."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pypto.backend import (
+    DEFAULT_RUNTIME,
+    BackendType,
+    ExecutionMode,
+    RuntimeKind,
+    Target,
+    target_for,
+    target_of,
+)
+from pypto.compiler.driver import Assembler, build_sources
+from pypto.compiler.tree import unique_directory
+from pypto.ir.nodes import Program
+from pypto.ir.options import DiagnosticPhase, MemoryPlanner, OptimizationStrategy, PassDumpLevel
+from pypto.ir.printer import print_program
+from pypto.runtime.compiled_program import CompiledProgram
+from pypto.runtime.host import host_compilers, installed_sdk
+from pypto.runtime.run_config import RunConfig
+from pypto.runtime.storage import OutputDirectory
+from pypto_toolchains.process import compiler_timeout
+from pypto_toolchains.ptoas import select_ptoas
+
+BUILD_DIR_VARIABLE = "PYPTO_PROG_BUILD_DIR"
+
+_DEFAULT_BUILD_DIR = "build_output"
+
+
+def compile(
+    program: Program,
+    *,
+    output_dir: str | os.PathLike[str] | None = None,
+    strategy: OptimizationStrategy = OptimizationStrategy.Default,
+    dump_passes: bool | PassDumpLevel = True,
+    dump_ptoas_passes: bool = False,
+    backend_type: BackendType = BackendType.Ascend910B,
+    platform: str | None = None,
+    profiling: bool = False,
+    diagnostic_phase: DiagnosticPhase | None = None,
+    disabled_diagnostics: frozenset[str] | None = None,
+    analyze_auto_scopes_for_deps: bool = False,
+    memory_planner: MemoryPlanner | None = None,
+    distributed_config: object | None = None,
+    runtime: RuntimeKind | str | None = None,
+) -> CompiledProgram:
+    """Compile a program to a directory of sources and return it as a callable.
+
+    The directory is `output_dir`, or a fresh one in ``$PYPTO_PROG_BUILD_DIR`` or `build_output`.
+    It is never cleared: files that this build does not write stay. `platform` is a token such as
+    ``"a2a3sim"``; `backend_type` counts only without it and means the simulator. `dump_passes`
+    adds the program after each pass, `profiling` how long each took. The assembler has no passes
+    of its own to dump, dependencies are found while the program runs, and there is one strategy
+    and one memory planner, so the options about those change nothing.
+
+    Raises CompileError at the user's place for a program that cannot be compiled, ValueError or
+    TypeError naming the option that cannot be what it was given.
+    """
+    if not isinstance(program, Program):
+        raise TypeError(f"ir.compile takes an ir.Program, got {type(program).__name__}")
+    if distributed_config is not None:
+        raise ValueError("distributed_config: only programs for a single chip can be compiled")
+    environ = dict(os.environ)
+    directory = Path(output_dir) if output_dir is not None else _fresh(environ, program.name)
+    return compile_into(
+        program,
+        directory.absolute(),
+        target=_target(platform, backend_type),
+        runtime=_runtime(runtime),
+        dump_passes=dump_passes not in (False, PassDumpLevel.NONE),
+        profiling=profiling,
+        environ=environ,
+    )
+
+
+def compile_into(
+    program: Program,
+    directory: Path,
+    *,
+    target: Target,
+    runtime: RuntimeKind,
+    dump_passes: bool,
+    profiling: bool,
+    environ: Mapping[str, str],
+) -> CompiledProgram:
+    """Compile into an absolute directory; see `compile`."""
+    sdk = installed_sdk()
+    assembler = Assembler(
+        select_ptoas(environ, sdk.ptoas, sdk.root),
+        environ,
+        compiler_timeout(environ),
+        parallel=os.cpu_count() or 1,
+    )
+    record = _Record(dump_passes, profiling)
+    built = build_sources(
+        program,
+        directory,
+        target=target,
+        assembler=assembler,
+        runtime=runtime,
+        observe=record if dump_passes or profiling else None,
+        extra_files=record.files,
+    )
+    return CompiledProgram(
+        OutputDirectory(built.output_dir, host_compilers()), built.meta, program=program
+    )
+
+
+class _Record:
+    """Collects the files that describe the passes while they run."""
+
+    def __init__(self, dump: bool, profile: bool) -> None:
+        self.files: dict[str, str] = {}
+        self._dump = dump
+        self._profile = profile
+        self._stages: list[dict[str, Any]] = []
+        self._since = time.perf_counter()
+
+    def __call__(self, index: int, name: str, program: Program) -> None:
+        seconds = time.perf_counter() - self._since
+        if self._dump:
+            stem = f"{index:02d}_{name}" if index == 0 else f"{index:02d}_after_{name}"
+            self.files[f"passes_dump/{stem}.py"] = print_program(program)
+        if self._profile and index > 0:
+            self._stages.append({"pass": name, "seconds": seconds})
+            report = {"schema": 1, "stages": self._stages}
+            self.files["report/pipeline_profile.json"] = json.dumps(report, indent=2) + "\n"
+            lines = [f"{s['seconds'] * 1e3:10.3f} ms  {s['pass']}" for s in self._stages]
+            self.files["report/pipeline_profile.txt"] = "\n".join(lines) + "\n"
+        self._since = time.perf_counter()
+
+
+def compile_program(program: Program, config: RunConfig | None = None) -> CompiledProgram:
+    """Compile with the compile options of a run configuration."""
+    config = RunConfig() if config is None else config
+    return compile(program, **config.compile_kwargs())
+
+
+def run(program: Program, *tensors: Any, config: RunConfig | None = None) -> CompiledProgram:
+    """Compile and, unless there are no tensors or the configuration says not to, run once."""
+    config = RunConfig() if config is None else config
+    compiled = compile_program(program, config)
+    if tensors and not config.codegen_only:
+        compiled(*tensors, config=config)
+    return compiled
+
+
+def _fresh(environ: Mapping[str, str], name: str) -> Path:
+    base = Path(environ.get(BUILD_DIR_VARIABLE) or _DEFAULT_BUILD_DIR)
+    return unique_directory(base.absolute(), name)
+
+
+def _target(platform: str | None, backend_type: BackendType) -> Target:
+    if platform is not None:
+        return target_of(platform)
+    return target_for(backend_type, ExecutionMode.SIM)
+
+
+def _runtime(runtime: RuntimeKind | str | None) -> RuntimeKind:
+    if runtime is None:
+        return DEFAULT_RUNTIME
+    if isinstance(runtime, RuntimeKind):
+        return runtime
+    try:
+        return RuntimeKind(runtime)
+    except ValueError:
+        names = ", ".join(kind.value for kind in RuntimeKind)
+        raise ValueError(f"runtime must be one of {names}, got {runtime!r}") from None
