@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pypto.jit.application import ExtraSourceError, application_digest
+from pypto_toolchains.packages import hash_files
+
+
+def digest(*paths: Path, fingerprint: str | None = None) -> str:
+    return application_digest(tuple(map(str, paths)), fingerprint, hash_files).hex
+
+
+def test_a_file_counts_by_content_whatever_its_suffix(tmp_path: Path) -> None:
+    file = tmp_path / "table.bin"
+    file.write_bytes(b"one")
+    before = digest(file)
+    os.utime(file, (1, 1))
+    assert digest(file) == before
+    file.write_bytes(b"two")
+    assert digest(file) != before
+
+
+def test_a_directory_counts_by_its_python_sources(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.py").write_text("1")
+    before = digest(tmp_path)
+    (tmp_path / "note.txt").write_text("x")
+    (tmp_path / "__pycache__").mkdir()
+    (tmp_path / "__pycache__" / "b.py").write_text("x")
+    assert digest(tmp_path) == before
+    for change in ("edit", "add", "rename", "remove"):
+        match change:
+            case "edit":
+                (tmp_path / "sub" / "a.py").write_text("2")
+            case "add":
+                (tmp_path / "b.py").write_text("")
+            case "rename":
+                (tmp_path / "b.py").rename(tmp_path / "c.py")
+            case "remove":
+                (tmp_path / "sub" / "a.py").unlink()
+        after = digest(tmp_path)
+        assert after != before, change
+        before = after
+
+
+def test_where_it_lies_does_not_count(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.py").write_text("1")
+    assert digest(tmp_path / "one") == digest(tmp_path / "two")
+
+
+def test_links_to_directories_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.py").write_text("1")
+    (tmp_path / "top").mkdir()
+    before = digest(tmp_path / "top")
+    (tmp_path / "top" / "link").symlink_to(tmp_path / "real", target_is_directory=True)
+    assert digest(tmp_path / "top") == before
+
+
+def test_an_empty_directory_is_no_file_and_no_absence(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("")
+    assert len({digest(), digest(tmp_path / "empty"), digest(tmp_path / "file")}) == 3
+
+
+def test_the_fingerprint_counts() -> None:
+    assert len({digest(), digest(fingerprint=""), digest(fingerprint="a")}) == 3
+
+
+def test_a_missing_source_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ExtraSourceError, match="gone.py"):
+        digest(tmp_path / "gone.py")
+    (tmp_path / "broken.py").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(ExtraSourceError, match=r"broken\.py"):
+        digest(tmp_path)

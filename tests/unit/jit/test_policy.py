@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from pypto.jit.policy import PolicyLevels, capture_policy, environment_config
+from pypto_store import CacheConfig
+
+
+def test_defaults_are_off() -> None:
+    assert environment_config({}) == CacheConfig()
+    assert not CacheConfig().enabled
+
+
+@pytest.mark.parametrize("name", ["PYPTO_CACHE", "PYPTO_CACHE_READONLY"])
+@pytest.mark.parametrize("text", ["", "true", "01", " 1", "2", "yes", "1\n"])
+def test_switches_are_strict_and_name_themselves(name: str, text: str) -> None:
+    with pytest.raises(ValueError, match=f"{name}="):
+        environment_config({name: text})
+
+
+def test_an_empty_root_is_refused() -> None:
+    with pytest.raises(ValueError, match="PYPTO_CACHE_DIR"):
+        environment_config({"PYPTO_CACHE_DIR": ""})
+
+
+def test_the_root_alone_enables_nothing() -> None:
+    config = environment_config({"PYPTO_CACHE_DIR": "/somewhere"})
+    assert not config.enabled
+    assert capture_policy(config, {}, "/").root is None
+
+
+def test_each_level_wins_over_the_next_and_is_used_whole() -> None:
+    levels = PolicyLevels()
+    environ = {"PYPTO_CACHE": "1", "PYPTO_CACHE_DIR": "/env", "PYPTO_CACHE_READONLY": "1"}
+    assert levels.effective(None, environ).root == Path("/env")
+    levels.configure(CacheConfig(enabled=True))
+    assert levels.effective(None, environ) == CacheConfig(enabled=True)
+    own = CacheConfig(enabled=True, root=Path("/own"))
+    assert levels.effective(own, environ) is own
+    levels.configure(None)
+    assert levels.effective(None, environ).readonly
+    assert levels.effective(None, {}) == CacheConfig()
+
+
+def test_a_malformed_variable_is_met_only_where_the_environment_decides() -> None:
+    levels = PolicyLevels()
+    malformed = {"PYPTO_CACHE": "maybe"}
+    assert levels.effective(CacheConfig(), malformed) == CacheConfig()
+    levels.configure(CacheConfig())
+    assert levels.effective(None, malformed) == CacheConfig()
+    levels.configure(None)
+    with pytest.raises(ValueError, match="PYPTO_CACHE"):
+        levels.effective(None, malformed)
+
+
+def test_only_a_configuration_can_be_configured() -> None:
+    with pytest.raises(TypeError, match="CacheConfig"):
+        PolicyLevels().configure({"enabled": True})  # type: ignore[arg-type]
+
+
+def test_relative_paths_are_taken_from_the_directory_of_the_request() -> None:
+    config = CacheConfig(
+        enabled=True, root=Path("cache"), extra_source_paths=(Path("a"), Path("/b"))
+    )
+    one = capture_policy(config, {}, "/one")
+    assert one.root == "/one/cache"
+    assert one.extra_source_paths == ("/one/a", "/b")
+    assert capture_policy(config, {}, "/two").root == "/two/cache"
+
+
+def test_the_default_root_is_below_home_whatever_xdg_says() -> None:
+    environ = {"HOME": "/home/user", "XDG_CACHE_HOME": "/elsewhere"}
+    policy = capture_policy(CacheConfig(enabled=True), environ, "/work")
+    assert policy.root == "/home/user/.cache/pypto/jit"
+
+
+def test_policies_cannot_be_changed() -> None:
+    policy = capture_policy(CacheConfig(enabled=True), {"HOME": "/h"}, "/")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        policy.root = "/x"  # type: ignore[misc]
