@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 _REMOTE_SCHEMES = ("file", "http", "https", "grpc", "grpcs")
 
@@ -76,8 +75,8 @@ class RemoteConfig:
         _boolean("RemoteConfig.push", self.push)
         if type(self.url) is not str:
             raise TypeError(f"RemoteConfig.url must be a str, not {self.url!r}")
-        parts = urlsplit(self.url)
-        if parts.scheme not in _REMOTE_SCHEMES or not (parts.netloc or parts.path):
+        scheme, separator, place = self.url.partition("://")
+        if scheme not in _REMOTE_SCHEMES or not separator or not place:
             schemes = ", ".join(f"{scheme}://" for scheme in _REMOTE_SCHEMES)
             raise ValueError(f"RemoteConfig.url must start with one of {schemes}: {self.url!r}")
 

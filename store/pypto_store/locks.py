@@ -9,6 +9,7 @@ Lock files are never unlinked: two processes could otherwise lock two files of o
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import threading
@@ -150,6 +151,7 @@ def _wait(descriptor: int, operation: int, path: str, deadline: float) -> None:
     """
     waiter = _Waiter(descriptor, operation)
     try:
+        waiter.start()
         waiter.finished.wait(max(0.0, deadline - time.monotonic()))
     finally:
         outcome = waiter.settle()
@@ -171,7 +173,15 @@ class _Waiter:
         self._mutex = threading.Lock()
         self._abandoned = False
         self._error: OSError | None = None
-        threading.Thread(target=self._run, name="pypto-store-lock", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="pypto-store-lock", daemon=True)
+
+    def start(self) -> None:
+        """Begin to wait."""
+        try:
+            self._thread.start()
+        except RuntimeError as error:  # no more threads
+            self._error = OSError(errno.EAGAIN, str(error))
+            self.finished.set()
 
     def _run(self) -> None:
         try:
@@ -201,24 +211,23 @@ class WriterLease:
     exclusive lock, sees every possible writer. A forked child takes its own.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._lock: FileLock | None = None
         self._pid = os.getpid()
 
-    def hold(self, timeout: float) -> None:
-        """Make sure this process holds it; LockUnavailable if it cannot."""
+    def hold(self, path: str, timeout: float) -> None:
+        """Make sure this process holds the lock at `path`; LockUnavailable if it cannot."""
         if self._pid != os.getpid():
             # The mutex may have been held by a thread that does not exist in this child.
             self._mutex, self._lock, self._pid = threading.Lock(), None, os.getpid()
         with self._mutex:
             if self._lock is not None:
-                if self._lock.named():
+                if self._lock.path == path and self._lock.named():
                     return
                 self._lock.release()
                 self._lock = None
-            self._lock = acquire(self._path, shared=True, timeout=timeout)
+            self._lock = acquire(path, shared=True, timeout=timeout)
         crash_points.reach("build.leased")
 
     def drop(self) -> None:

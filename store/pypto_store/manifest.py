@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from pypto_store.digest import Digest, is_digest_name
 from pypto_store.keys import ArtifactKey, ArtifactSpec, State
-from pypto_store.paths import path_fault
+from pypto_store.paths import PLAIN_LIMIT, RESERVED_NAMES, path_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -117,6 +117,8 @@ class Manifest:
         names = set(paths)
         if paths != sorted(names):
             raise ManifestError("files are not in strictly ascending order of their paths")
+        if reserved := RESERVED_NAMES & names:
+            raise ManifestError(f"{min(reserved)!r} is a reserved name")
         directories: set[str] = set()
         for path in paths:
             parent = path.rpartition("/")[0]
@@ -252,6 +254,8 @@ def _plain_files(body: bytes) -> tuple[FileRecord, ...] | None:
     covered = len(found) - 1 + len(found) * _PLAIN_FILE_FIXED
     records = []
     for flag, path, sha256, size in found:
+        if len(path) > PLAIN_LIMIT:
+            return None
         covered += len(flag) + len(path) + len(size)
         records.append(_new_record(FileRecord, (path, int(size), sha256, flag == "true")))
     return tuple(records) if covered == len(body) and body[:1] == b"{" else None

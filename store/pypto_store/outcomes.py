@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
@@ -43,6 +44,13 @@ class StorageError:
 
     path: str
     reason: str
+
+
+def reason_of(error: OSError) -> str:
+    """What failed and where, in one line."""
+    if error.filename is None:
+        return error.strerror or str(error)
+    return f"{error.strerror or error} ({os.fsdecode(error.filename)})"
 
 
 @dataclass(frozen=True, slots=True)

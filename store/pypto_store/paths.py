@@ -16,13 +16,15 @@ RESERVED_NAMES = frozenset({MANIFEST_NAME, SIGNATURE_NAME})
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@=-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.+@=-]*)*")
 _LIMIT = 4096  # bytes; Linux PATH_MAX, so a longer one could not be opened anyway
 _COMPONENT_LIMIT = 255  # bytes; NAME_MAX of the file systems in use
+# A plain path this short breaks neither limit.
+PLAIN_LIMIT = _COMPONENT_LIMIT
 
 
 def path_fault(path: object) -> str | None:
     """Why `path` cannot name a payload file, or None if it can."""
     if type(path) is not str:
         return f"payload path {path!r} is not text"
-    if _PLAIN.fullmatch(path) is not None and len(path) <= _COMPONENT_LIMIT:
+    if _PLAIN.fullmatch(path) is not None and len(path) <= PLAIN_LIMIT:
         return f"{path!r} is a reserved name" if path in RESERVED_NAMES else None
     if not path:
         return "payload path is empty"

@@ -70,13 +70,13 @@ def publish(layout: Layout, key: ArtifactKey, spec: ArtifactSpec, build: str) ->
     UnfitPayload if it may not be an entry, FileExistsError if the slot is taken, any other
     OSError if the storage failed. Whatever is raised, nothing is visible and nothing remains.
     """
-    payload = survey(build)
-    mark_store(layout)
+    payload = _survey(build)
     slot = layout.slot(key, spec)
     created = make_directories(os.path.dirname(slot))
     crash_points.reach("publish.directories")
-    sweep(layout, key)
+    _sweep(layout, key)
     crash_points.reach("publish.swept")
+    _mark_store(layout, key)
     staging = f"{layout.key_directory(key)}/{STAGING_PREFIX}{os.urandom(12).hex()}"
     os.mkdir(staging, DIRECTORY_MODE)
     try:
@@ -117,7 +117,7 @@ class _Source:
     executable: bool
 
 
-def survey(build: str) -> tuple[_Source, ...]:
+def _survey(build: str) -> tuple[_Source, ...]:
     """The files of a build directory in ascending order; UnfitPayload for anything else.
 
     Empty directories are not part of a payload and are left out.
@@ -142,12 +142,12 @@ def _survey_into(directory: str, prefix: str, files: list[_Source]) -> None:
                 raise UnfitPayload(f"{path!r} is neither a file nor a directory")
 
 
-def mark_store(layout: Layout) -> None:
-    """Create the root and its marker unless they are there."""
+def _mark_store(layout: Layout, key: ArtifactKey) -> None:
+    """Create the root's marker unless it is there."""
     if os.path.lexists(layout.marker):
         return
-    make_directories(layout.root)
-    staged = f"{layout.root}/{STAGING_PREFIX}{os.urandom(12).hex()}"
+    # Staged below the key, where the next holder of its lock finds it after a crash.
+    staged = f"{layout.key_directory(key)}/{STAGING_PREFIX}{os.urandom(12).hex()}"
     descriptor = os.open(staged, _WRITE_NEW, FILE_MODE)
     try:
         try:
@@ -166,12 +166,16 @@ def mark_store(layout: Layout) -> None:
     crash_points.reach("store.marker")
 
 
-def sweep(layout: Layout, key: ArtifactKey) -> None:
+def _sweep(layout: Layout, key: ArtifactKey) -> None:
     """Remove what crashed publications of this key left; only for the holder of its lock."""
     with os.scandir(layout.key_directory(key)) as entries:
-        stale = [entry.path for entry in entries if entry.name.startswith(STAGING_PREFIX)]
-    for path in stale:
-        shutil.rmtree(path, ignore_errors=True)
+        stale = [entry for entry in entries if entry.name.startswith(STAGING_PREFIX)]
+    for entry in stale:
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                os.unlink(entry.path)
 
 
 def _own_inodes(layout: Layout, key: ArtifactKey, state: State) -> frozenset[tuple[int, int]]:

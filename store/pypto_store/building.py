@@ -1,0 +1,162 @@
+"""One request for an entry that may have to be built: under lock, privately, then published.
+
+    look again -> lock -> look again -> build privately -> recheck -> publish
+
+Every way out leaves the lock released and either no build directory or one that the caller owns.
+Imported only on a miss.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pypto_store import crash_points
+from pypto_store.entry import Entry
+from pypto_store.layout import DIRECTORY_MODE, make_directories
+from pypto_store.locks import LockUnavailable
+from pypto_store.outcomes import (
+    Failure,
+    Hit,
+    Invalid,
+    Miss,
+    Private,
+    Published,
+    StorageError,
+    reason_of,
+)
+from pypto_store.publication import UnfitPayload, publish
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pypto_store.keys import ArtifactKey, ArtifactSpec
+    from pypto_store.locks import FileLock
+    from pypto_store.outcomes import BuildResult, Lookup
+    from pypto_store.store import ArtifactStore
+
+
+class Build:
+    """One call of get_or_build that leads its flight."""
+
+    def __init__(
+        self,
+        key: ArtifactKey,
+        spec: ArtifactSpec,
+        build: Callable[[Path], None],
+        private_parent: Path,
+        recheck: Callable[[], str | None] | None,
+    ) -> None:
+        self._key = key
+        self._spec = spec
+        self._build = build
+        self._private_parent = os.path.abspath(os.fspath(private_parent))
+        self._recheck = recheck
+        self._made_parents: list[str] = []
+
+    def obtain(self, store: ArtifactStore) -> BuildResult:
+        """Look again, and build if there is still nothing."""
+        found = store.lookup(self._key, self._spec)
+        if isinstance(found, Hit):
+            return found
+        if not isinstance(found, Miss) or store.readonly:
+            return self._stay_private(found)
+        try:
+            lock = store.writer_lock(self._key)
+        except LockUnavailable as error:
+            return self._private(Failure.LOCK, str(error))
+        except OSError as error:
+            return self._private(Failure.STORAGE, reason_of(error))
+        with lock:
+            crash_points.reach("build.locked")
+            found = store.lookup(self._key, self._spec)
+            if isinstance(found, Hit):
+                return found
+            if not isinstance(found, Miss):
+                return self._stay_private(found)
+            result = self._publish(store, lock)
+        crash_points.reach("build.released")
+        return result
+
+    def _stay_private(self, found: Miss | Invalid | StorageError) -> Private:
+        match found:
+            case Invalid(path, reason):
+                return self._private(Failure.INVALID, f"{path} is invalid: {reason}")
+            case StorageError(path, reason):
+                return self._private(Failure.STORAGE, f"{path}: {reason}")
+        return self._private(None, "the store is read-only")
+
+    def _publish(self, store: ArtifactStore, lock: FileLock) -> BuildResult:
+        directory = self._fill()
+        crash_points.reach("build.built")
+        private = Path(directory)
+        if (reason := self._ask_recheck(directory)) is not None:
+            return Private(private, Failure.PUBLICATION, reason)
+        if not lock.owned():
+            return Private(private, Failure.LOCK, "the builder forked, and this is the child")
+        layout = store.layout()
+        try:
+            outcome = publish(layout, self._key, self._spec, directory)
+        except UnfitPayload as error:
+            return Private(private, Failure.PUBLICATION, str(error))
+        except FileExistsError:
+            return self._yield_to(store.lookup(self._key, self._spec), private)
+        except OSError as error:
+            return Private(private, Failure.STORAGE, f"cannot publish: {reason_of(error)}")
+        except BaseException:
+            self._discard(directory)
+            raise
+        self._discard(directory)
+        entry = Entry(layout.slot(self._key, self._spec), outcome.manifest, outcome.small_files)
+        return Published(entry, outcome.shared_bytes, outcome.damaged_blobs)
+
+    def _yield_to(self, found: Lookup, private: Path) -> BuildResult:
+        """Someone took the slot in spite of the lock (a file system that only pretends to lock)."""
+        if isinstance(found, Hit):
+            self._discard(os.fspath(private))
+            return found
+        if isinstance(found, (Invalid, StorageError)):
+            failure = Failure.INVALID if isinstance(found, Invalid) else Failure.STORAGE
+            return Private(private, failure, f"{found.path}: {found.reason}")
+        return Private(private, Failure.STORAGE, "the slot was taken and is gone again")
+
+    def _private(self, failure: Failure | None, reason: str) -> Private:
+        directory = self._fill()
+        # Nothing is published, so what the recheck says cannot change the result.
+        return Private(Path(directory), failure, reason)
+
+    def _ask_recheck(self, directory: str) -> str | None:
+        try:
+            return None if self._recheck is None else self._recheck()
+        except BaseException:
+            self._discard(directory)
+            raise
+
+    def _fill(self) -> str:
+        """Run the builder in a new private directory; on failure nothing remains."""
+        directory = self._fresh_directory()
+        try:
+            self._build(Path(directory))
+        except BaseException:
+            self._discard(directory)
+            raise
+        return directory
+
+    def _fresh_directory(self) -> str:
+        directory = f"{self._private_parent}/{self._key.digest.hex[:16]}-{os.urandom(8).hex()}"
+        while True:
+            self._made_parents += make_directories(self._private_parent)
+            # Another build may just have removed the parent that it had made.
+            with contextlib.suppress(FileNotFoundError):
+                os.mkdir(directory, DIRECTORY_MODE)
+                return directory
+
+    def _discard(self, directory: str) -> None:
+        """Remove the build directory, and the parents made for it unless others use them now."""
+        shutil.rmtree(directory, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            for parent in reversed(self._made_parents):
+                os.rmdir(parent)
