@@ -58,4 +58,4 @@ def cpp_literal(const: Const) -> str:
     number = int(value)
     if number == -(2**63):
         return "INT64_MIN"
-    return f"static_cast<{dtype.cpp}>({number})"
+    return f"{dtype.cpp}{{{number}}}"

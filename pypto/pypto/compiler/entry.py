@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Mapping
@@ -19,10 +18,10 @@ from pypto.backend import (
     target_of,
 )
 from pypto.compiler.driver import Assembler, build_sources
+from pypto.compiler.pass_record import PassRecord, wants_dump
 from pypto.compiler.tree import unique_directory
 from pypto.ir.nodes import Program
 from pypto.ir.options import DiagnosticPhase, MemoryPlanner, OptimizationStrategy, PassDumpLevel
-from pypto.ir.printer import print_program
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.host import host_compilers, installed_sdk
 from pypto.runtime.run_config import RunConfig
@@ -75,7 +74,7 @@ def compile(
         directory.absolute(),
         target=_target(platform, backend_type),
         runtime=_runtime(runtime),
-        dump_passes=dump_passes not in (False, PassDumpLevel.NONE),
+        dump_passes=wants_dump(dump_passes),
         profiling=profiling,
         environ=environ,
     )
@@ -99,7 +98,7 @@ def compile_into(
         compiler_timeout(environ),
         parallel=os.cpu_count() or 1,
     )
-    record = _Record(dump_passes, profiling)
+    record = PassRecord(dump=dump_passes, profile=profiling, clock=time.perf_counter)
     built = build_sources(
         program,
         directory,
@@ -112,30 +111,6 @@ def compile_into(
     return CompiledProgram(
         OutputDirectory(built.output_dir, host_compilers()), built.meta, program=program
     )
-
-
-class _Record:
-    """Collects the files that describe the passes while they run."""
-
-    def __init__(self, dump: bool, profile: bool) -> None:
-        self.files: dict[str, str] = {}
-        self._dump = dump
-        self._profile = profile
-        self._stages: list[dict[str, Any]] = []
-        self._since = time.perf_counter()
-
-    def __call__(self, index: int, name: str, program: Program) -> None:
-        seconds = time.perf_counter() - self._since
-        if self._dump:
-            stem = f"{index:02d}_{name}" if index == 0 else f"{index:02d}_after_{name}"
-            self.files[f"passes_dump/{stem}.py"] = print_program(program)
-        if self._profile and index > 0:
-            self._stages.append({"pass": name, "seconds": seconds})
-            report = {"schema": 1, "stages": self._stages}
-            self.files["report/pipeline_profile.json"] = json.dumps(report, indent=2) + "\n"
-            lines = [f"{s['seconds'] * 1e3:10.3f} ms  {s['pass']}" for s in self._stages]
-            self.files["report/pipeline_profile.txt"] = "\n".join(lines) + "\n"
-        self._since = time.perf_counter()
 
 
 def compile_program(program: Program, config: RunConfig | None = None) -> CompiledProgram:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import MappingProxyType
 
 import pytest
-
 from pypto.ir.dtypes import FP32, INDEX, DataType
 from pypto.ir.nodes import (
     AttrValue,

@@ -1,0 +1,54 @@
+"""Files that describe the passes of one compilation.
+
+::
+
+    passes_dump/00_frontend.py            the program before the first pass
+    passes_dump/NN_after_<pass>.py        the program after a pass
+    report/pipeline_profile.{json,txt}    seconds that each pass took
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from pypto.ir.nodes import Program
+from pypto.ir.options import PassDumpLevel
+from pypto.ir.printer import print_program
+
+
+def wants_dump(dump_passes: bool | PassDumpLevel) -> bool:
+    """Whether an option asks for the program after each pass."""
+    return dump_passes not in (False, PassDumpLevel.NONE)
+
+
+class PassRecord:
+    """An observer of the passes; ``files`` fills while they run.
+
+    ``clock`` gives seconds, from any origin.
+    """
+
+    def __init__(self, *, dump: bool, profile: bool, clock: Callable[[], float]) -> None:
+        self.files: dict[str, str] = {}
+        self._dump = dump
+        self._profile = profile
+        self._clock = clock
+        self._stages: list[tuple[str, float]] = []
+        self._since = clock()
+
+    def __call__(self, index: int, name: str, program: Program) -> None:
+        seconds = self._clock() - self._since
+        if self._dump:
+            stem = f"{index:02d}_{name}" if index == 0 else f"{index:02d}_after_{name}"
+            self.files[f"passes_dump/{stem}.py"] = print_program(program)
+        if self._profile and index > 0:
+            self._stages.append((name, seconds))
+            self._report()
+        self._since = self._clock()
+
+    def _report(self) -> None:
+        stages = [{"pass": name, "seconds": seconds} for name, seconds in self._stages]
+        document = json.dumps({"schema": 1, "stages": stages}, indent=2)
+        lines = [f"{seconds * 1e3:10.3f} ms  {name}" for name, seconds in self._stages]
+        self.files["report/pipeline_profile.json"] = document + "\n"
+        self.files["report/pipeline_profile.txt"] = "\n".join(lines) + "\n"

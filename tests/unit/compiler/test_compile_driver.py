@@ -1,0 +1,222 @@
+"""The output directory: complete or untouched, and the same for the same program."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+from pypto import ir
+from pypto.backend import RuntimeKind, target_of
+from pypto.compiler import (
+    Assembler,
+    AssemblyFailed,
+    BuiltSources,
+    PassRecord,
+    build_sources,
+    lower,
+)
+from pypto.compiler.tree import staged, unique_directory, write_files
+from pypto.ir.dtypes import FP32, INDEX
+from pypto.ir.errors import CompileError
+from pypto.ir.nodes import (
+    Const,
+    Direction,
+    DynDim,
+    Function,
+    FunctionKind,
+    MemorySpace,
+    Op,
+    Param,
+    Program,
+    Scope,
+    Span,
+    TensorType,
+    Var,
+)
+from pypto.ir.ops import infer_result
+from pypto.runtime.compiled_meta import CompiledMeta
+from pypto.runtime.kernel_config import KernelConfig
+
+Build = Callable[..., BuiltSources]
+
+# Stands for the assembler: takes the function's name from the text and writes a body for it.
+FAKE_PTOAS = """\
+#!/bin/sh
+set -e
+echo "$@" > ../../arguments.txt 2>/dev/null || true
+name=$(sed -n 's/.*func.func @\\([A-Za-z0-9_]*\\).*/\\1/p' "$1")
+case $name in bad*) echo "$1:3:5: error: no such thing" >&2; exit 1;; esac
+printf '#include "pto/pto-inst.hpp"\\nusing namespace pto;\\n' > "$3"
+printf '__global__ AICORE void %s(__gm__ float* v1, __gm__ float* v2) {\\n}\\n' "$name" >> "$3"
+"""
+
+
+def copy_program(name: str = "copy", shape: tuple[int, int] = (8, 8)) -> Program:
+    """Copies a tensor with run-time rows, one tile of it."""
+    rows = DynDim("N")
+    x, out = Var("x", TensorType((rows, 8), FP32)), Var("out", TensorType((rows, 8), FP32))
+    zero, span = Const(0, INDEX), Span("tests:copy", 2, 4)
+    attrs = {"shape": shape, "space": MemorySpace.Vec, "has_valid": False}
+    tile = Var("tile", infer_result("tile.load", (x, zero, zero), attrs))
+    load = Op("tile.load", (x, zero, zero), tile, span, MappingProxyType(attrs))
+    store = Op("tile.store", (tile, zero, zero, out), Var("out", out.type), span)
+    function = Function(
+        name=name,
+        func_type=FunctionKind.ORCHESTRATION,
+        params=(Param(x, Direction.In), Param(out, Direction.Out)),
+        body=(Scope(f"{name}_rows", (load, store), span),),
+        return_types=(out.type,),
+        span=Span("tests:copy", 1, 0),
+    )
+    return Program(name, MappingProxyType({name: function}), name)
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Build:
+    ptoas = tmp_path / "ptoas"
+    ptoas.write_text(FAKE_PTOAS)
+    ptoas.chmod(0o755)
+    assembler = Assembler(ptoas, dict(os.environ), 20.0)
+
+    def run(program: Program, output: Path, platform: str = "a2a3sim") -> BuiltSources:
+        return build_sources(program, output, target=target_of(platform), assembler=assembler)
+
+    return run
+
+
+def tree(directory: Path) -> dict[str, bytes]:
+    return {
+        str(p.relative_to(directory)): p.read_bytes() for p in directory.rglob("*") if p.is_file()
+    }
+
+
+def test_the_directory_holds_every_file_of_the_program(build: Build, tmp_path: Path) -> None:
+    build(copy_program(), tmp_path / "out")
+    assert sorted(tree(tmp_path / "out")) == [
+        "compiled_meta.json",
+        "kernel_config.json",
+        "kernel_config.py",
+        "kernels/aiv/copy_rows.cpp",
+        "orchestration/copy.cpp",
+        "ptoas/copy_rows.cpp",
+        "ptoas/copy_rows.pto",
+    ]
+
+
+def test_the_tables_read_back_and_agree(build: Build, tmp_path: Path) -> None:
+    built = build(copy_program(), tmp_path / "out")
+    directory = built.output_dir
+    assert KernelConfig.parse((directory / "kernel_config.json").read_bytes()) == built.config
+    assert CompiledMeta.load(directory) == built.meta
+    assert built.config.runtime is RuntimeKind.TENSORMAP_AND_RINGBUFFER
+    params = json.loads((directory / "compiled_meta.json").read_text())["params"]
+    assert params[0]["shape"] == [-1, 8]
+    assert params[0]["symbols"] == ["N", None]
+    module = runpy.run_path(str(directory / "kernel_config.py"))
+    assert module["KERNELS"][0]["source"] == "kernels/aiv/copy_rows.cpp"
+    assert module["KERNELS"][0]["signature"] == ["In", "Out"]
+    assert module["RUNTIME_CONFIG"]["runtime"] == "tensormap_and_ringbuffer"
+    assert module["ORCHESTRATION"]["source"] == "orchestration/copy.cpp"
+
+
+def test_equal_programs_give_equal_bytes_in_any_directory(build: Build, tmp_path: Path) -> None:
+    first = build(copy_program(), tmp_path / "one")
+    second = build(copy_program(), tmp_path / "deep" / "er" / "two")
+    assert tree(first.output_dir) == tree(second.output_dir)
+    assert all(str(tmp_path).encode() not in data for data in tree(first.output_dir).values())
+
+
+def test_a_rejected_text_is_an_internal_error_with_the_text(build: Build, tmp_path: Path) -> None:
+    with pytest.raises(AssemblyFailed, match="internal error") as caught:
+        build(copy_program("bad"), tmp_path / "out")
+    assert "func.func @bad_rows" in caught.value.pto
+    assert caught.value.pto in str(caught.value)
+    assert "no such thing" in str(caught.value)
+    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.glob(".out*"))
+
+
+def test_a_failed_build_leaves_the_directory_as_it_was(build: Build, tmp_path: Path) -> None:
+    build(copy_program(), tmp_path / "out")
+    before = tree(tmp_path / "out")
+    with pytest.raises(CompileError):
+        build(copy_program(shape=(8000, 8)), tmp_path / "out")
+    with pytest.raises(AssemblyFailed):
+        build(copy_program("bad"), tmp_path / "out")
+    assert tree(tmp_path / "out") == before
+
+
+def test_a_build_into_a_directory_keeps_what_else_is_there(build: Build, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_files(out, {"notes.txt": "mine", "orchestration/host_orch.py": "", "copy.txt": "x"})
+    write_files(out, {"distributed_meta.json": "{}", "kernel_config.json": "old"})
+    build(copy_program(), out)
+    files = tree(out)
+    assert files["notes.txt"] == b"mine"
+    assert files["kernel_config.json"] != b"old"
+    assert "orchestration/host_orch.py" not in files
+    assert "distributed_meta.json" not in files
+
+
+def test_a_new_directory_has_the_mode_of_new_directories(build: Build, tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    build(copy_program(), tmp_path / "out")
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "out")]
+    assert modes[0] == modes[1]
+
+
+def test_an_interrupted_stage_leaves_nothing(tmp_path: Path) -> None:
+    def interrupted() -> None:
+        with staged(tmp_path / "out") as staging:
+            write_files(staging, {"a": "b"})
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_fresh_directories_never_repeat(tmp_path: Path) -> None:
+    names = {unique_directory(tmp_path, "k").name for _ in range(5)}
+    assert len(names) == 5
+    assert all(name.startswith("k_") for name in names)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"platform": "gpu"}, ValueError, "a2a3sim"),
+        ({"runtime": "threads"}, ValueError, "host_build_graph"),
+        ({"distributed_config": object()}, ValueError, "distributed_config"),
+    ],
+)
+def test_a_wrong_option_is_named(
+    options: dict[str, object], error: type[Exception], text: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=text):
+        ir.compile(copy_program(), output_dir=tmp_path / "out", **options)  # type: ignore[arg-type]
+
+
+def test_compile_takes_programs_and_named_options_only(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"takes an ir\.Program, got str"):
+        ir.compile("kernel", output_dir=tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        ir.compile(copy_program(), tmp_path)  # type: ignore[misc]
+
+
+def test_a_record_of_the_passes_becomes_files(tmp_path: Path) -> None:
+    ticks = iter(range(1000))
+    record = PassRecord(dump=True, profile=True, clock=lambda: float(next(ticks)))
+    lower(copy_program(), target_of("a2a3sim"), record)
+    names = sorted(record.files)
+    assert names[0] == "passes_dump/00_frontend.py"
+    assert names[1] == "passes_dump/01_after_lower_tensor_operations.py"
+    profile = json.loads(record.files["report/pipeline_profile.json"])
+    assert [stage["seconds"] for stage in profile["stages"]] == [1.0] * len(profile["stages"])
+    assert "plan_memory" in record.files["report/pipeline_profile.txt"]
