@@ -109,6 +109,14 @@ class JITFunction(Declared):
         """The parameters that are only written, in the order they are declared."""
         return self._source()[1].outputs
 
+    def check_arguments(self, arguments: Mapping[str, Any]) -> None:
+        """Bind keyword arguments as `compile` would, and do nothing with them.
+
+        Raises what `compile` would for arguments that do not fit. Touches no cache and no counter.
+        """
+        self._entry()
+        _bind(self._source()[1], (), arguments)
+
     def _recipe(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], config: RunConfig | None
     ) -> Recipe:

@@ -1,0 +1,183 @@
+"""``python -m pypto.jit warm``: make the kernels of a configuration ready, and say what became.
+
+Everything is checked before anything is built: the file, the module, every kernel's name and
+signature, and every request's arguments.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TextIO
+
+from pypto.ir.nodes import FunctionKind
+from pypto.jit.decorator import JITFunction
+from pypto.jit.session import cache_stats
+from pypto.jit.warmup_file import TensorSample, WarmupFile, WarmupFileError, WarmupRequest, load
+
+REPORT_SCHEMA = 1
+
+OK = 0
+BUILD_FAILED = 1
+BAD_CONFIGURATION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A checked request: the function it names and the arguments to warm it with."""
+
+    function: JITFunction
+    request: WarmupRequest
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one job. `key` is None for a private result; `error` None for success."""
+
+    kernel: str
+    shared: bool
+    key: str | None
+    milliseconds: float
+    error: str | None
+
+
+def warm(module: str, config: Path, out: TextIO, err: TextIO) -> int:
+    """Run the command; gives the exit status."""
+    try:
+        jobs = _jobs(load(config), _module(module))
+    except WarmupFileError as error:
+        print(f"error: {error}", file=err)
+        return BAD_CONFIGURATION
+    results: list[Result] = []
+    with _progress(err, len(jobs)) as step:
+        for job in jobs:
+            step(len(results), job.request.kernel)
+            results.append(_run(job))
+    _report(results, out)
+    for result in results:
+        if result.error is not None:
+            print(f"error: {result.kernel}: {result.error}", file=err)
+    return BUILD_FAILED if any(result.error is not None for result in results) else OK
+
+
+def _module(name: str) -> ModuleType:
+    # As `python -m` does: a module beside the user's shell is found.
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # noqa: BLE001 - the user's module may raise anything
+        raise WarmupFileError(f"module {name!r} cannot be imported: {error!r}") from error
+
+
+def _jobs(file: WarmupFile, module: ModuleType) -> list[Job]:
+    return [
+        _job(f"requests[{index}]", request, module) for index, request in enumerate(file.requests)
+    ]
+
+
+def _job(where: str, request: WarmupRequest, module: ModuleType) -> Job:
+    function = vars(module).get(request.kernel)
+    if not isinstance(function, JITFunction):
+        what = "no such name" if function is None else f"a {type(function).__name__}"
+        raise WarmupFileError(
+            f"{where}.kernel: {module.__name__} has {what} where JIT function "
+            f"{request.kernel!r} is named"
+        )
+    if function.declaration.kind is not FunctionKind.ORCHESTRATION:
+        raise WarmupFileError(
+            f"{where}.kernel: {request.kernel!r} is an {function.declaration.kind.value} helper; "
+            "name the @pl.jit function that calls it"
+        )
+    for group in ("tensors", "scalars"):
+        for name in getattr(request, group):
+            if name not in function.param_names:
+                raise WarmupFileError(
+                    f"{where}.{group}: {request.kernel!r} has no parameter {name!r}; it has "
+                    f"{', '.join(function.param_names)}"
+                )
+    arguments = {
+        **{name: _sample(f"{where}.tensors.{name}", t) for name, t in request.tensors.items()},
+        **request.scalars,
+    }
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            function.check_arguments(arguments)
+    except Exception as error:
+        raise WarmupFileError(f"{where}: {error}") from error
+    return Job(function, request, arguments)
+
+
+def _sample(where: str, tensor: TensorSample) -> Any:
+    import torch
+
+    try:
+        return torch.empty(
+            tensor.shape, dtype=getattr(torch, tensor.dtype.torch_name), device="meta"
+        )
+    except RuntimeError as error:
+        raise WarmupFileError(f"{where}: {error}") from error
+
+
+def _run(job: Job) -> Result:
+    begin = time.perf_counter()
+    key = None
+    failure = None
+    try:
+        key = job.function.warmup(config=job.request.config, **job.arguments).artifact_key
+    except Exception as error:  # noqa: BLE001 - one kernel's failure must not hide the others
+        failure = f"{type(error).__name__}: {error}"
+    spent = (time.perf_counter() - begin) * 1e3
+    return Result(job.request.kernel, key is not None, key, round(spent, 3), failure)
+
+
+def _report(results: list[Result], out: TextIO) -> None:
+    if not out.isatty():
+        document = {
+            "schema_version": REPORT_SCHEMA,
+            "requests": [
+                {"status": "ok" if result.error is None else "failed", **asdict(result)}
+                for result in results
+            ],
+            "statistics": asdict(cache_stats()),
+        }
+        print(json.dumps(document, indent=2), file=out)
+        return
+    for result in results:
+        state = "failed" if result.error is not None else "shared" if result.shared else "private"
+        print(
+            f"{state:<8}{result.milliseconds:>10.1f} ms  {result.kernel}  {result.key or ''}",
+            file=out,
+        )
+
+
+@contextmanager
+def _progress(err: TextIO, total: int) -> Iterator[Any]:
+    """A function to call before each step; draws a bar if `err` is a terminal."""
+    if not err.isatty() or not total:
+        yield lambda done, name: None
+        return
+
+    def draw(done: int, name: str) -> None:
+        width = 24
+        filled = width * done // total
+        bar = "#" * filled + "-" * (width - filled)
+        err.write(f"\r\x1b[K[{bar}] {done}/{total} {name}")
+        err.flush()
+
+    try:
+        yield draw
+    finally:
+        err.write("\r\x1b[K")
+        err.flush()

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pypto.backend import BackendType, ExecutionMode
+from pypto.ir.dtypes import FP32
+from pypto.ir.options import MemoryPlanner, PassDumpLevel
+from pypto.jit.warmup_file import WarmupFile, WarmupFileError, load
+
+
+def parse(tmp_path: Path, document: Any) -> WarmupFile:
+    path = tmp_path / "warm.json"
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    return load(path)
+
+
+def request(**fields: Any) -> dict[str, Any]:
+    return {"schema_version": 1, "requests": [{"kernel": "k", **fields}]}
+
+
+def test_everything_it_accepts(tmp_path: Path) -> None:
+    file = parse(
+        tmp_path,
+        {
+            "schema_version": 1,
+            "cache": {
+                "enabled": True,
+                "root": "cache",
+                "readonly": False,
+                "extra_source_paths": ["a", "/b"],
+                "extra_fingerprint": "v1",
+            },
+            "requests": [
+                {
+                    "kernel": "decode",
+                    "run_config": {
+                        "platform": "a5sim",
+                        "strategy": "Default",
+                        "memory_planner": "PTOAS",
+                        "distributed_config": None,
+                        "dump_passes": "CONCISE",
+                        "dump_ptoas_passes": False,
+                        "save_kernels": True,
+                        "save_kernels_dir": "out",
+                    },
+                    "tensors": {"x": {"shape": [1, 128], "dtype": "FP32"}},
+                    "scalars": {"n": 128, "flag": True, "scale": 0.5},
+                }
+            ],
+        },
+    )
+    assert file.cache is not None
+    assert file.cache.root == tmp_path / "cache"
+    assert file.cache.extra_source_paths == (tmp_path / "a", Path("/b"))
+    (item,) = file.requests
+    assert item.config.arch is BackendType.Ascend950
+    assert item.config.execution_mode is ExecutionMode.SIM
+    assert item.config.memory_planner is MemoryPlanner.PTOAS
+    assert item.config.dump_passes is PassDumpLevel.CONCISE
+    assert item.config.save_kernels_dir == tmp_path / "out"
+    assert item.config.cache_config is file.cache
+    assert item.tensors["x"].shape == (1, 128)
+    assert item.tensors["x"].dtype is FP32
+    assert item.scalars == {"n": 128, "flag": True, "scale": 0.5}
+
+
+def test_without_a_cache_other_levels_decide(tmp_path: Path) -> None:
+    file = parse(tmp_path, request())
+    assert file.cache is None
+    assert file.requests[0].config.cache_config is None
+
+
+def test_a_cache_is_complete_and_merged_with_nothing(tmp_path: Path) -> None:
+    file = parse(tmp_path, {"schema_version": 1, "cache": {}, "requests": []})
+    assert file.cache is not None
+    assert not file.cache.enabled
+    assert file.cache.root is None
+
+
+@pytest.mark.parametrize(
+    "dtype", ["FP16", "BF16", "FP32", "INT8", "INT16", "INT32", "INT64", "BOOL"]
+)
+def test_every_documented_dtype(tmp_path: Path, dtype: str) -> None:
+    file = parse(tmp_path, request(tensors={"x": {"shape": [4], "dtype": dtype}}))
+    assert file.requests[0].tensors["x"].dtype.constant_name == dtype
+
+
+@pytest.mark.parametrize(
+    ("document", "culprit"),
+    [
+        ("{", "JSON"),
+        ("[]", "object"),
+        ({"requests": []}, "schema_version"),
+        ({"schema_version": 2, "requests": []}, "schema_version"),
+        ({"schema_version": True, "requests": []}, "schema_version"),
+        ({"schema_version": 1}, "requests"),
+        ({"schema_version": 1, "requests": {}}, "requests"),
+        ({"schema_version": 1, "requests": [], "more": 1}, "more"),
+        ('{"schema_version": 1, "requests": [], "requests": []}', "twice"),
+        ({"schema_version": 1, "requests": [{}]}, "kernel"),
+        (request(kernel="a.b"), "kernel"),
+        (request(kernel=3), "kernel"),
+        (request(other=1), "other"),
+        (request(run_config={"arch": "a5"}), "arch"),
+        (request(run_config={"platform": "b7"}), "b7"),
+        (request(run_config={"platform": 3}), "platform"),
+        (request(run_config={"strategy": "default"}), "strategy"),
+        (request(run_config={"memory_planner": "best"}), "memory_planner"),
+        (request(run_config={"dump_passes": 1}), "dump_passes"),
+        (request(run_config={"dump_passes": "ALL"}), "dump_passes"),
+        (request(run_config={"save_kernels": "yes"}), "save_kernels"),
+        (request(run_config={"save_kernels_dir": ""}), "save_kernels_dir"),
+        (request(run_config={"distributed_config": {"ranks": 2}}), "ranks"),
+        (request(run_config={"distributed_config": {"device_ids": [True]}}), "device_ids"),
+        (request(tensors={"x": {"shape": [1]}}), "dtype"),
+        (request(tensors={"x": {"shape": [1], "dtype": "FP64"}}), "FP64"),
+        (request(tensors={"x": {"shape": [1], "dtype": "UINT8"}}), "UINT8"),
+        (request(tensors={"x": {"shape": [], "dtype": "FP32"}}), "shape"),
+        (request(tensors={"x": {"shape": [0], "dtype": "FP32"}}), "positive"),
+        (request(tensors={"x": {"shape": [True], "dtype": "FP32"}}), "positive"),
+        (request(tensors={"x": {"shape": [1.0], "dtype": "FP32"}}), "positive"),
+        (request(tensors={"x": {"shape": [1 << 40, 1 << 40], "dtype": "FP32"}}), "elements"),
+        (request(tensors=[]), "tensors"),
+        (request(scalars={"n": "3"}), "scalars.n"),
+        (request(scalars={"n": None}), "scalars.n"),
+        ('{"schema_version": 1, "requests": [{"kernel": "k", "scalars": {"n": NaN}}]}', "NaN"),
+        ('{"schema_version": 1, "requests": [{"kernel": "k", "scalars": {"n": 1e999}}]}', "finite"),
+        ({"schema_version": 1, "cache": {"enabled": 1}, "requests": []}, "enabled"),
+        ({"schema_version": 1, "cache": {"root": 3}, "requests": []}, "root"),
+        ({"schema_version": 1, "cache": {"extra_source_paths": "a"}, "requests": []}, "extra"),
+        ({"schema_version": 1, "cache": {"size": 3}, "requests": []}, "size"),
+        ({"schema_version": 1, "cache": None, "requests": []}, "cache"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, document: Any, culprit: str) -> None:
+    with pytest.raises(WarmupFileError) as caught:
+        parse(tmp_path, document)
+    assert culprit in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(WarmupFileError, match="gone"):
+        load(tmp_path / "gone.json")

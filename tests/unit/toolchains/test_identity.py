@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pypto_toolchains.environment import EnvironmentRegistry
+from pypto_toolchains.evidence import Unavailable
+from pypto_toolchains.identity import (
+    Installation,
+    InstallationIdentity,
+    ToolchainIdentity,
+    capture_build_identity,
+    identity_namespace,
+)
+from pypto_toolchains.packages import PackageRoot, hash_files, package_digest
+from pypto_toolchains.records import ProbeRecords
+from pypto_toolchains.sdk import actual_revision
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+REGISTRY = EnvironmentRegistry.load()
+
+
+class House:
+    """An installation in a directory of its own, every part of which can be changed."""
+
+    def __init__(self, top: Path) -> None:
+        self.top = top
+        self.package = top / "product"
+        self.runtime = self.package / "runtime"
+        self.runtime.mkdir(parents=True)
+        (self.package / "__init__.py").write_text("A = 1\n")
+        (self.runtime / "__init__.py").write_text("B = 1\n")
+        self.sdk = top / "sdk"
+        (self.sdk / "bin").mkdir(parents=True)
+        (self.sdk / "pto_isa.pin").write_text("isa-1\n")
+        found = [shutil.which(name) for name in ("as", "ld")]
+        assert all(found)
+        self.executables = [Path(str(path)) for path in found]
+        self.native = top / "_native.so"
+        shutil.copy(self.executables[0], self.native)
+        shutil.copy(self.executables[1], self.sdk / "bin" / "ptoas")
+        self.revision = "0" * 64
+        self.environ = {"PATH": os.environ.get("PATH", "/usr/bin:/bin")}
+        self.cwd = "/"
+
+    def capture(self) -> ToolchainIdentity | Unavailable:
+        installed = InstallationIdentity(
+            Installation(
+                (PackageRoot("product", str(self.package)),),
+                PackageRoot("product.runtime", str(self.runtime)),
+                str(self.native),
+                str(self.sdk),
+                self.revision,
+            ),
+            hash_files,
+        )
+        return capture_build_identity(
+            installed,
+            compiler="g++",
+            namespace=identity_namespace(self.environ),
+            registry=REGISTRY,
+            environ=self.environ,
+            project_root=str(self.sdk),
+            cwd=self.cwd,
+            records=ProbeRecords(str(self.top / "tools")),
+        )
+
+    def digest(self) -> str:
+        identity = self.capture()
+        assert isinstance(identity, ToolchainIdentity), identity
+        if identity.record is not None:
+            ProbeRecords(str(self.top / "tools")).save(*identity.record)
+        return identity.digest.hex
+
+    def reason(self) -> str:
+        identity = self.capture()
+        assert isinstance(identity, Unavailable)
+        return str(identity)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+def _swap_native(house: House) -> None:
+    shutil.copy(house.executables[1], house.native)
+
+
+def _swap_ptoas(house: House) -> None:
+    shutil.copy(house.executables[0], house.sdk / "bin" / "ptoas")
+
+
+CHANGES: dict[str, Callable[[House], object]] = {
+    "a Python source": lambda h: (h.package / "__init__.py").write_text("A = 2\n"),
+    "a new source": lambda h: (h.package / "more.py").write_text(""),
+    "a template": lambda h: (h.package / "text.tmpl").write_text(""),
+    "the runtime's source": lambda h: (h.runtime / "__init__.py").write_text("B = 2\n"),
+    "the extension": _swap_native,
+    "the assembler": _swap_ptoas,
+    "the instruction set": lambda h: (h.sdk / "pto_isa.pin").write_text("isa-2\n"),
+    "the SDK's revision": lambda h: setattr(h, "revision", "1" * 64),
+    "the epoch": lambda h: h.environ.update(PYPTO_CACHE_EPOCH="2"),
+    "an include path": lambda h: h.environ.update(CPATH="/usr/include/x"),
+    "a loader path": lambda h: h.environ.update(LD_LIBRARY_PATH="/opt/lib"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_takes_part_counts(house: House, change: str) -> None:
+    before = house.digest()
+    CHANGES[change](house)
+    assert house.digest() != before
+
+
+def test_what_takes_no_part_does_not_count(house: House) -> None:
+    before = house.digest()
+    os.utime(house.package / "__init__.py", (1, 1))
+    (house.package / "__pycache__").mkdir()
+    (house.package / "__pycache__" / "x.py").write_text("")
+    (house.package / "notes.txt").write_text("")
+    house.environ["PATH"] += ":/nowhere"
+    house.environ["LANG"] = "C"
+    house.environ["PYPTO_CACHE_EPOCH"] = ""
+    house.cwd = "/tmp"
+    assert house.digest() == before
+
+
+@pytest.mark.parametrize("path", ["lib", ":/opt/lib", "/opt/lib:", "/a;;/b", "/a;b"])
+def test_a_relative_loader_path_brings_the_directory_in(house: House, path: str) -> None:
+    house.environ["LD_LIBRARY_PATH"] = path
+    before = house.digest()
+    house.cwd = "/tmp"
+    assert house.digest() != before
+
+
+def test_an_absolute_loader_path_does_not(house: House) -> None:
+    house.environ["LD_LIBRARY_PATH"] = "/opt/lib:/usr/lib"
+    before = house.digest()
+    house.cwd = "/tmp"
+    assert house.digest() == before
+
+
+def _launcher(house: House) -> None:
+    (house.sdk / "bin" / "ptoas").write_text("#!/bin/sh\n")
+
+
+MISSING: dict[str, tuple[Callable[[House], object], str]] = {
+    "no extension": (lambda h: h.native.unlink(), "pypto"),
+    "a script for an extension": (lambda h: h.native.write_text("x"), "pypto"),
+    "no pin": (lambda h: (h.sdk / "pto_isa.pin").unlink(), "pto_isa"),
+    "an empty pin": (lambda h: (h.sdk / "pto_isa.pin").write_text("\n"), "pto_isa"),
+    "no revision": (lambda h: setattr(h, "revision", ""), "runtime"),
+    "a launcher": (_launcher, "ptoas"),
+    "no compiler": (lambda h: h.environ.update(PATH="/nowhere"), "device_toolchain"),
+    "another policy": (
+        lambda h: h.environ.update(PYPTO_CACHE_IDENTITY="content"),
+        "content",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MISSING)
+def test_missing_evidence_is_a_reason_and_never_a_key(house: House, what: str) -> None:
+    change, culprit = MISSING[what]
+    change(house)
+    assert culprit in house.reason()
+
+
+def test_an_external_assembler_is_used_exclusively(house: House) -> None:
+    before = house.digest()
+    other = house.top / "ptoas-root"
+    other.mkdir()
+    house.environ["PTOAS_ROOT"] = str(other)
+    assert "PTOAS_ROOT" in house.reason()
+    shutil.copy(house.executables[0], other / "ptoas")
+    assert house.digest() != before
+
+
+def test_namespaces_are_checked() -> None:
+    assert identity_namespace({}).policy == "build"
+    assert identity_namespace({"PYPTO_CACHE_EPOCH": ""}).epoch is None
+    for environ in (
+        {"PYPTO_CACHE_IDENTITY": "other"},
+        {"PYPTO_CACHE_IDENTITY": ""},
+        {"PYPTO_CACHE_IDENTITY": "hermetic"},
+        {"PYPTO_TOOLCHAIN": "/x"},
+    ):
+        with pytest.raises(ValueError, match="PYPTO_"):
+            identity_namespace(environ)
+
+
+def test_a_package_is_known_by_names_and_contents(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name / "sub").mkdir(parents=True)
+        (tmp_path / name / "sub" / "a.py").write_text("x")
+    one, two = (package_digest(PackageRoot("p", str(tmp_path / n))) for n in ("one", "two"))
+    assert one == two
+    (tmp_path / "two" / "sub" / "a.py").rename(tmp_path / "two" / "sub" / "b.py")
+    assert package_digest(PackageRoot("p", str(tmp_path / "two"))) != one
+
+
+def test_the_revision_of_an_sdk_covers_every_file(tmp_path: Path) -> None:
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "a.hpp").write_text("1")
+    before = actual_revision(tmp_path)
+    (tmp_path / "sdk.json").write_text("{}")
+    assert actual_revision(tmp_path) == before
+    (tmp_path / "include" / "a.hpp").write_text("2")
+    assert actual_revision(tmp_path) != before
