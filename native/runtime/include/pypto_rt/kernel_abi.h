@@ -143,7 +143,9 @@ struct CoreContext {
   const SourcePosition* position;
   const ChipTensor* const* tensors;  // the task's tensors; accesses are confined to their buffers
   int32_t tensor_count;              // negative: unknown, no confinement
-  volatile uint32_t cancelled;       // set by the chip when the run has ended early
+  uint32_t cancelled;                // set, atomically, when the run has ended early
+  uint32_t poll_credit;              // instructions until the next poll
+  void (*poll)(CoreContext* core);   // sees to signals when the caller's own thread is the core
 };
 
 struct LocalContext {

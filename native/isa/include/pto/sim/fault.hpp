@@ -53,15 +53,20 @@ class Message {
   fault(FaultCode::Value, op, Message() << message);
 }
 
-[[noreturn]] PTO_COLD inline void fault_cancelled() {
-  fault(FaultCode::Cancelled, "cancel", Message() << "the run has ended early");
+// What is rarely due between two instructions: a look at signals, and the end of a cancelled run.
+PTO_COLD inline void pause(pypto_rt::CoreContext* core) {
+  if (core->poll != nullptr) core->poll(core);
+  if (__atomic_load_n(&core->cancelled, __ATOMIC_RELAXED) != 0) {
+    fault(FaultCode::Cancelled, "cancel", Message() << "the run has ended early");
+  }
 }
 
 __attribute__((always_inline)) inline void enter(const pypto_rt::SourcePosition* position) {
   pypto_rt::CoreContext* core = pypto_rt::current_core();
   core->position = position;
-  // Lets a cancelled run end between two instructions of a long loop.
-  if (__builtin_expect(core->cancelled != 0, 0)) fault_cancelled();
+  const bool due = --core->poll_credit == 0;
+  const bool cancelled = __atomic_load_n(&core->cancelled, __ATOMIC_RELAXED) != 0;
+  if (__builtin_expect(cancelled | due, 0)) pause(core);
 }
 
 }  // namespace pto::sim

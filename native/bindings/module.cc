@@ -1,0 +1,234 @@
+// pypto._native: the simulated chip, its programs, and file hashing, for Python.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <vector>
+
+#include "../runtime/src/chip.h"
+#include "../runtime/src/program.h"
+#include "bound_call.h"
+#include "python_run.h"
+#include "sha256.h"
+
+namespace py = pybind11;
+
+namespace pypto_native {
+namespace {
+
+using pypto_rt::Arch;
+using pypto_rt::Chip;
+using pypto_rt::ChipOptions;
+using pypto_rt::ChipTensor;
+using pypto_rt::CoreType;
+using pypto_rt::DType;
+using pypto_rt::KernelFile;
+using pypto_rt::Program;
+using pypto_rt::RuntimeKind;
+
+constexpr std::pair<const char*, Arch> kArchs[] = {{"a2a3", Arch::A2A3}, {"a5", Arch::A5}};
+constexpr std::pair<const char*, Arch> kPlatforms[] = {{"a2a3sim", Arch::A2A3}, {"a5sim", Arch::A5}};
+constexpr std::pair<const char*, CoreType> kCoreNames[] = {{"aic", CoreType::AIC},
+                                                           {"aiv", CoreType::AIV}};
+constexpr std::pair<const char*, RuntimeKind> kRuntimes[] = {
+    {"host_build_graph", RuntimeKind::HostBuildGraph},
+    {"tensormap_and_ringbuffer", RuntimeKind::TensormapAndRingbuffer}};
+constexpr const char* kRegionNames[] = {"vec_bytes", "mat_bytes", "left_bytes", "right_bytes",
+                                        "acc_bytes"};
+
+template <class Table>
+auto look_up(const Table& table, const std::string& name, const char* what) {
+  std::string known;
+  for (const auto& [key, value] : table) {
+    if (name == key) return value;
+    known += (known.empty() ? "" : ", ") + std::string(key);
+  }
+  throw py::value_error(std::string(what) + " '" + name + "' is not one of " + known);
+}
+
+struct PyChip {
+  std::string platform;
+  std::shared_ptr<Chip> chip;
+};
+
+struct PyProgram {
+  std::shared_ptr<const Program> program;  // null once closed
+
+  const Program& open() const {
+    if (program == nullptr) throw std::runtime_error("the program is closed");
+    return *program;
+  }
+};
+
+PyChip make_chip(const std::string& platform, int clusters, int64_t task_window, int64_t heap_bytes,
+                 bool caller_helps) {
+  ChipOptions options;
+  options.arch = look_up(kPlatforms, platform, "platform");
+  options.clusters = clusters;
+  options.task_window = task_window;
+  options.heap_bytes = heap_bytes;
+  options.caller_helps = caller_helps;
+  return {platform, std::make_shared<Chip>(options)};
+}
+
+PyProgram load_program(const std::vector<std::tuple<int32_t, std::string, std::string>>& kernels,
+                       const std::string& orchestration, const std::string& runtime,
+                       int32_t n_tensors, int32_t n_scalars) {
+  std::vector<KernelFile> files;
+  for (const auto& [func_id, core, path] : kernels) {
+    files.push_back({func_id, look_up(kCoreNames, core, "core type"), path});
+  }
+  const RuntimeKind kind = look_up(kRuntimes, runtime, "runtime");
+  const py::gil_scoped_release release;
+  return {std::make_shared<const Program>(files, orchestration, kind, n_tensors, n_scalars)};
+}
+
+ChipTensor tensor_of(uint64_t addr, uint64_t bytes, const std::vector<int64_t>& shape, int dtype) {
+  if (dtype < 0 || dtype > 255) throw py::value_error("the tensor's dtype code is unknown");
+  return pypto_rt::dense_tensor(addr, bytes, shape.data(), shape.size(), static_cast<DType>(dtype));
+}
+
+void check_count(const char* what, size_t got, int32_t expected) {
+  if (got != static_cast<size_t>(expected)) {
+    throw py::type_error("the program takes " + std::to_string(expected) + " " + what + ", got " +
+                         std::to_string(got));
+  }
+}
+
+void run(const PyProgram& self, const PyChip& chip,
+         const std::vector<std::tuple<uint64_t, uint64_t, std::vector<int64_t>, int>>& tensors,
+         const std::vector<uint64_t>& scalars) {
+  const std::shared_ptr<const Program> program = self.program;  // close() may come meanwhile
+  self.open();
+  check_count("tensors", tensors.size(), program->tensor_count());
+  check_count("scalars", scalars.size(), program->scalar_count());
+  std::vector<ChipTensor> list;
+  list.reserve(tensors.size());
+  for (const auto& [addr, bytes, shape, dtype] : tensors) {
+    list.push_back(tensor_of(addr, bytes, shape, dtype));
+  }
+  const std::shared_ptr<Chip> target = chip.chip;
+  if (!run_program(*program, *target, list.data(), scalars.data())) throw py::error_already_set();
+}
+
+py::object bind_program(py::handle type, const PyProgram& self, const PyChip& chip,
+                const std::vector<std::tuple<uint64_t, std::vector<int64_t>, int>>& shapes) {
+  check_count("tensors", shapes.size(), self.open().tensor_count());
+  std::vector<ChipTensor> tensors;
+  tensors.reserve(shapes.size());
+  for (const auto& [bytes, shape, dtype] : shapes) {
+    tensors.push_back(tensor_of(0, bytes, shape, dtype));
+  }
+  PyObject* call = make_bound_call(type.ptr(), self.program, chip.chip, std::move(tensors));
+  if (call == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(call);
+}
+
+py::list sha256_files(const std::vector<std::string>& paths) {
+  std::vector<Sha256> digests(paths.size());
+  {
+    const py::gil_scoped_release release;
+    for (size_t i = 0; i < paths.size(); ++i) digests[i] = sha256_file(paths[i]);
+  }
+  py::list result(digests.size());
+  for (size_t i = 0; i < digests.size(); ++i) {
+    result[i] = py::bytes(reinterpret_cast<const char*>(digests[i].data()), digests[i].size());
+  }
+  return result;
+}
+
+py::dict build_info() {
+  py::dict info;
+  info["compiler"] = __VERSION__;
+  info["kernel_abi"] = pypto_rt::kAbiVersion;
+  info["python"] = PY_VERSION;
+#ifdef NDEBUG
+  info["assertions"] = false;
+#else
+  info["assertions"] = true;
+#endif
+  return info;
+}
+
+std::map<std::string, std::map<std::string, uint64_t>> on_chip_limits() {
+  std::map<std::string, std::map<std::string, uint64_t>> limits;
+  for (const auto& [name, arch] : kArchs) {
+    const pypto_rt::RegionLimits regions = pypto_rt::limits_of(arch);
+    for (int i = 0; i < pypto_rt::kRegionCount; ++i) limits[name][kRegionNames[i]] = regions.bytes[i];
+  }
+  return limits;
+}
+
+}  // namespace
+}  // namespace pypto_native
+
+PYBIND11_MODULE(_native, m) {
+  using namespace pypto_native;
+  m.doc() = "The simulated chip, its programs, and file hashing.";
+
+  kernel_fault_type = PyErr_NewExceptionWithDoc(
+      "pypto._native.KernelFault",
+      "A kernel, or the orchestration, ended a run.\n\n"
+      "Attributes: op and message say what went wrong; kernel is the func_id (-1: orchestration or\n"
+      "runtime); unit, line and column the place in the source, pto_line the line of the assembly\n"
+      "text (\"\" and 0 where unknown); code the kind of fault.",
+      PyExc_RuntimeError, nullptr);
+  if (kernel_fault_type == nullptr) throw py::error_already_set();
+  m.attr("KernelFault") = py::handle(kernel_fault_type);
+  py::register_exception<pypto_rt::LoadError>(m, "LoadError", PyExc_ImportError);
+  py::register_exception_translator([](std::exception_ptr error) {
+    try {
+      if (error) std::rethrow_exception(error);
+    } catch (const std::system_error& system) {
+      const py::object value = py::reinterpret_borrow<py::object>(PyExc_OSError)(
+          system.code().value(), system.code().message(),
+          std::string(system.what()).substr(0, std::string(system.what()).rfind(": ")));
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())), value.ptr());
+    }
+  });
+  py::object bound_call_type = py::reinterpret_steal<py::object>(make_bound_call_type());
+  if (!bound_call_type) throw py::error_already_set();
+  m.attr("BoundCall") = bound_call_type;
+
+  m.def("build_info", &build_info, "How this extension was built.");
+  m.def("on_chip_limits", &on_chip_limits, "Bytes of on-chip memory: architecture -> region -> bytes.");
+  m.def("sha256_files", &sha256_files, py::arg("paths"),
+        "SHA-256 digests of the files' contents, in order, computed without the GIL. OSError.");
+
+  py::class_<PyChip>(m, "Chip", "A simulated chip. Its threads start when first needed, in any process.")
+      .def(py::init(&make_chip), py::arg("platform"), py::kw_only(), py::arg("clusters") = 2,
+           py::arg("task_window") = 16384, py::arg("heap_bytes") = int64_t{1} << 30,
+           py::arg("caller_helps") = true)
+      .def_property_readonly("platform", [](const PyChip& self) { return self.platform; })
+      .def_property_readonly("clusters",
+                             [](const PyChip& self) { return self.chip->options().clusters; })
+      .def_property_readonly("closed", [](const PyChip& self) { return self.chip->closed(); })
+      .def("close", [](const PyChip& self) {
+        const py::gil_scoped_release release;
+        self.chip->close();
+      }, "Ends the chip's threads; later runs are refused. Idempotent.");
+
+  py::class_<PyProgram>(m, "Program", "Kernels and an orchestration, loaded.")
+      .def("run", &run, py::arg("chip"), py::arg("tensors"), py::arg("scalars"),
+           "Runs to the end. tensors: (address, bytes, shape, dtype code); scalars: their 64 bits.\n"
+           "KernelFault; KeyboardInterrupt ends the run early.")
+      .def("bind",
+           [bound_call_type](const PyProgram& self, const PyChip& chip,
+                             const std::vector<std::tuple<uint64_t, std::vector<int64_t>, int>>&
+                                 tensors) { return bind_program(bound_call_type, self, chip, tensors); },
+           py::arg("chip"), py::arg("tensors"),
+           "A callable for tensors of these (bytes, shape, dtype code): addresses, then scalars.")
+      .def_property_readonly("closed", [](const PyProgram& self) { return self.program == nullptr; })
+      .def("close", [](PyProgram& self) {
+        const py::gil_scoped_release release;
+        self.program.reset();
+      }, "Unloads the libraries once no run or bound call uses them. Idempotent.");
+  m.def("load_program", &load_program, py::arg("kernels"), py::arg("orchestration"),
+        py::arg("runtime"), py::arg("n_tensors"), py::arg("n_scalars"),
+        "Loads a program. kernels: (func_id, 'aiv' or 'aic', path). The files' paths must never be\n"
+        "rewritten: the loader knows libraries by path. LoadError.");
+}

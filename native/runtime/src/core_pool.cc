@@ -1,0 +1,241 @@
+#include "core_pool.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+
+#include "run.h"
+
+namespace pypto_rt {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kScratchBytes = uint64_t{8} << 20;
+constexpr uint32_t kPollInterval = 2048;  // instructions
+
+constexpr uint64_t round_up(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+// Called between two instructions of a kernel that runs on the caller's thread.
+void poll_caller(CoreContext* context) {
+  auto* core = reinterpret_cast<Core*>(context);
+  context->poll_credit = kPollInterval;
+  if (core->run->poll_from_kernel()) {
+    __atomic_store_n(&context->cancelled, 1, __ATOMIC_RELAXED);
+  }
+}
+
+}  // namespace
+
+RegionLimits limits_of(Arch arch) noexcept {
+  constexpr uint64_t kKiB = 1024;
+  switch (arch) {
+    case Arch::A2A3:
+      return {{192 * kKiB, 512 * kKiB, 64 * kKiB, 64 * kKiB, 128 * kKiB}};
+    case Arch::A5:
+      return {{256 * kKiB, 512 * kKiB, 64 * kKiB, 64 * kKiB, 256 * kKiB}};
+  }
+  return {};
+}
+
+Core::Core(const ChipOptions& options, CoreType core_type)
+    : context{}, fault{}, type(core_type) {
+  const RegionLimits limits = limits_of(options.arch);
+  memory_bytes_ = kScratchBytes;
+  for (const uint64_t bytes : limits.bytes) memory_bytes_ += round_up(bytes);
+  memory_ = mmap(nullptr, memory_bytes_, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory_ == MAP_FAILED) throw std::bad_alloc();
+  auto* next = static_cast<unsigned char*>(memory_);
+  for (int i = 0; i < kRegionCount; ++i) {
+    context.regions[i] = {next, limits.bytes[i]};
+    next += round_up(limits.bytes[i]);
+  }
+  context.scratch = {next, kScratchBytes};
+  context.abi_version = kAbiVersion;
+  context.arch = options.arch;
+  context.fault = &fault;
+  stack.header().core = &context;
+}
+
+Core::~Core() { munmap(memory_, memory_bytes_); }
+
+CorePool::CorePool(const ChipOptions& chip_options) : options(chip_options) {
+  for (int32_t i = 0; i < options.clusters; ++i) {
+    cores_[static_cast<int>(CoreType::AIC)].push_back(
+        std::make_unique<Core>(options, CoreType::AIC));
+    for (int k = 0; k < 2; ++k) {
+      cores_[static_cast<int>(CoreType::AIV)].push_back(
+          std::make_unique<Core>(options, CoreType::AIV));
+    }
+  }
+}
+
+CorePool::~CorePool() {
+  {
+    const Lock lock(mutex);
+    stopping_ = true;
+    for (auto& group : cores_) {
+      for (auto& core : group) core->wake.notify_one();
+    }
+  }
+  for (auto& group : cores_) {
+    for (auto& core : group) {
+      if (core->state != Core::State::Unstarted) pthread_join(core->thread, nullptr);
+    }
+  }
+}
+
+std::unique_ptr<CoreStack> CorePool::acquire_stack() {
+  {
+    const Lock lock(mutex);
+    if (!idle_stacks_.empty()) {
+      auto stack = std::move(idle_stacks_.back());
+      idle_stacks_.pop_back();
+      return stack;
+    }
+  }
+  return std::make_unique<CoreStack>();
+}
+
+void CorePool::release_stack(std::unique_ptr<CoreStack> stack) {
+  const Lock lock(mutex);
+  idle_stacks_.push_back(std::move(stack));
+}
+
+void* CorePool::animate(void* argument) {
+  const auto animation = *std::unique_ptr<Animation>(static_cast<Animation*>(argument));
+  animation.pool->work(*animation.core);
+  return nullptr;
+}
+
+// Gives one idle core of the type something to look for. False if a thread could not be started.
+bool CorePool::wake_one(CoreType type) {
+  for (auto& core : cores_[static_cast<int>(type)]) {
+    if (core->state == Core::State::Sleeping) {
+      core->state = Core::State::Waking;
+      core->wake.notify_one();
+      return true;
+    }
+    if (core->state == Core::State::Unstarted) {
+      auto animation = std::make_unique<Animation>(Animation{this, core.get()});
+      try {
+        core->thread = core->stack.start_thread(animate, animation.get());
+      } catch (const std::system_error&) {
+        return false;
+      }
+      animation.release();
+      core->state = Core::State::Waking;
+      return true;
+    }
+  }
+  return true;  // all are busy and will look again
+}
+
+void CorePool::make_ready(Lock& lock, Task* const* tasks, size_t count, size_t taken) {
+  for (size_t i = 0; i < count; ++i) {
+    const CoreType type = tasks[i]->kernel->core;
+    ready_[static_cast<int>(type)].push_back(tasks[i]);
+    if (i < taken) continue;
+    if (!wake_one(type)) {
+      FaultReport report;
+      report.code = FaultCode::Abi;
+      report.op = "submit";
+      report.message = "no thread could be started for a core; the process is out of threads";
+      tasks[i]->run->fail(lock, std::move(report));
+    }
+  }
+}
+
+void CorePool::work(Core& core) {
+  Lock lock(mutex);
+  auto& queue = ready_[static_cast<int>(core.type)];
+  while (!stopping_) {
+    if (!queue.empty()) {
+      Task* task = queue.front();
+      queue.pop_front();
+      core.state = Core::State::Running;
+      core.context.poll = nullptr;
+      execute(lock, core, *task);
+      continue;
+    }
+    core.state = Core::State::Sleeping;
+    core.wake.wait(lock, [&] { return core.state == Core::State::Waking || stopping_; });
+  }
+}
+
+bool CorePool::help(Lock& lock, Run& run, CoreStackHeader& header) {
+  for (int type = 0; type < kCoreTypes; ++type) {
+    auto& queue = ready_[type];
+    const auto own = std::find_if(queue.begin(), queue.end(),
+                                  [&](const Task* task) { return task->run == &run; });
+    if (own == queue.end()) continue;
+    const auto idle = std::find_if(cores_[type].begin(), cores_[type].end(), [](const auto& core) {
+      return core->state == Core::State::Sleeping || core->state == Core::State::Unstarted;
+    });
+    if (idle == cores_[type].end()) continue;
+    Core& core = **idle;
+    Task* task = *own;
+    queue.erase(own);
+    const Core::State before = core.state;
+    core.state = Core::State::Borrowed;
+    core.context.poll = poll_caller;
+    core.context.poll_credit = kPollInterval;
+    header.core = &core.context;
+    execute(lock, core, *task);
+    header.core = nullptr;
+    core.state = before;
+    // Nobody could wake it meanwhile; what this caller will not take itself needs a core.
+    const bool taken = queue.size() == 1 && queue.front()->run == &run;
+    if (!queue.empty() && !taken) wake_one(core.type);
+    return true;
+  }
+  return false;
+}
+
+void CorePool::execute(Lock& lock, Core& core, Task& task) {
+  Run& run = *task.run;
+  if (!run.ended_early()) {
+    core.run = &run;
+    core.fault.code = FaultCode::None;
+    __atomic_store_n(&core.context.cancelled, 0, __ATOMIC_RELAXED);
+    lock.unlock();
+
+    int64_t args[kKernelArgSlots];
+    const ChipTensor* tensors[kMaxKernelTensors];
+    for (size_t i = 0; i < task.tensors.size(); ++i) {
+      tensors[i] = &task.tensors[i];
+      args[i] = reinterpret_cast<int64_t>(tensors[i]);
+    }
+    for (size_t i = 0; i < task.scalars.size(); ++i) {
+      args[task.tensors.size() + i] = static_cast<int64_t>(task.scalars[i]);
+    }
+    LocalContext local{0, 1, &core.context, nullptr};
+    GlobalContext global{0, 0};
+    args[kLocalContextSlot] = reinterpret_cast<int64_t>(&local);
+    args[kGlobalContextSlot] = reinterpret_cast<int64_t>(&global);
+    core.context.tensors = tensors;
+    core.context.tensor_count = static_cast<int32_t>(task.tensors.size());
+    task.kernel->entry(args);
+    core.context.position = nullptr;
+
+    lock.lock();
+    core.run = nullptr;
+    if (core.fault.code != FaultCode::None && core.fault.code != FaultCode::Cancelled) {
+      run.fail(lock, FaultReport{core.fault.code, task.kernel->func_id, core.fault.op,
+                                 core.fault.message, core.fault.unit, core.fault.line,
+                                 core.fault.column, core.fault.pto_line});
+    }
+  }
+  run.complete(lock, task, core);
+}
+
+void CorePool::cancel(const Lock&, const Run& run) noexcept {
+  for (auto& group : cores_) {
+    for (auto& core : group) {
+      if (core->run == &run) __atomic_store_n(&core->context.cancelled, 1, __ATOMIC_RELAXED);
+    }
+  }
+}
+
+}  // namespace pypto_rt

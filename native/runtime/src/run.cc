@@ -1,0 +1,351 @@
+#include "run.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+
+namespace pypto_rt {
+namespace {
+
+constexpr auto kPollInterval = std::chrono::milliseconds(20);
+constexpr int64_t kGraphLimit = 131072;  // tasks of a host_build_graph run
+constexpr size_t kAlignment = 64;
+
+FaultReport runtime_fault(const char* op, std::string message) {
+  FaultReport report;
+  report.code = FaultCode::Abi;
+  report.op = op;
+  report.message = std::move(message);
+  return report;
+}
+
+int64_t call_submit(void* run, CoreType core, int32_t func_id, const CoreTaskArgs* args) noexcept {
+  try {
+    return static_cast<Run*>(run)->submit(core, func_id, *args);
+  } catch (const std::bad_alloc&) {
+    static_cast<Run*>(run)->report_fatal("submit", "the host is out of memory");
+    return -1;
+  }
+}
+bool call_alloc(void* run, const TensorCreateInfo* infos, int32_t count,
+                ChipTensor* tensors) noexcept {
+  return static_cast<Run*>(run)->alloc(infos, count, tensors);
+}
+void call_scope_begin(void* run) noexcept { static_cast<Run*>(run)->scope_begin(); }
+void call_scope_end(void* run) noexcept { static_cast<Run*>(run)->scope_end(); }
+void call_report_fatal(void* run, const char* op, const char* message) noexcept {
+  static_cast<Run*>(run)->report_fatal(op, message);
+}
+bool call_is_fatal(void* run) noexcept { return static_cast<Run*>(run)->is_fatal(); }
+int32_t call_cluster_count(void* run) noexcept { return static_cast<Run*>(run)->cluster_count(); }
+
+constexpr OrchestrationCalls kCalls{kAbiVersion,    call_submit,       call_alloc,
+                                    call_scope_begin, call_scope_end,  call_report_fatal,
+                                    call_is_fatal,    call_cluster_count};
+
+}  // namespace
+
+Buffer::Buffer(size_t bytes)
+    : data_(std::aligned_alloc(kAlignment,
+                               std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment *
+                                                        kAlignment))),
+      bytes_(bytes) {
+  if (data_ == nullptr) throw std::bad_alloc();
+}
+
+Buffer::~Buffer() { std::free(data_); }
+
+Run::Run(CorePool& pool, RuntimeKind kind, const std::vector<KernelFunction>& kernels, Poll poll,
+         CoreStackHeader& header)
+    : pool_(pool),
+      kind_(kind),
+      kernels_(kernels),
+      poll_(poll),
+      header_(header),
+      building_(kind == RuntimeKind::HostBuildGraph),
+      last_poll_(std::chrono::steady_clock::now()) {}
+
+void Run::execute(void (*entry)(const ChipTaskArgs&), const ChipTaskArgs& args) {
+  OrchestrationContext context{&kCalls, this};
+  header_.orchestration = &context;
+  try {
+    entry(args);
+  } catch (...) {
+    report_fatal("orchestration", "the orchestration threw a C++ exception");
+  }
+  header_.orchestration = nullptr;
+
+  Lock lock(pool_.mutex);
+  if (building_) release_graph(lock);
+  while (outstanding_ > 0) advance(lock);
+  lock.unlock();
+  if (interrupted_) throw Interrupted();
+  if (fault_) throw KernelFault(std::move(*fault_));
+}
+
+void Run::release_graph(Lock& lock) {
+  building_ = false;
+  if (ended_early_) {  // nothing has started
+    outstanding_ = 0;
+    return;
+  }
+  std::vector<Task*> ready;
+  for (Task& task : tasks_) {
+    if (task.waits_for == 0) ready.push_back(&task);
+  }
+  pool_.make_ready(lock, ready.data(), ready.size(), pool_.options.caller_helps ? 1 : 0);
+}
+
+const KernelFunction* Run::find_kernel(CoreType core, int32_t func_id) {
+  for (const KernelFunction& kernel : kernels_) {
+    if (kernel.func_id != func_id) continue;
+    if (kernel.core == core) return &kernel;
+    report_fatal("submit", "a kernel was submitted to another core type than it was compiled for");
+    return nullptr;
+  }
+  const std::string message = "the program has no kernel " + std::to_string(func_id);
+  report_fatal("submit", message.c_str());
+  return nullptr;
+}
+
+bool Run::check_arguments(const CoreTaskArgs& args) {
+  if (args.tensor_after_scalar()) {
+    report_fatal("submit", "a task's tensors must be added before its scalars");
+    return false;
+  }
+  if (args.tensor_count() > kMaxKernelTensors || args.scalar_count() > kMaxKernelScalars) {
+    const std::string message = "a task has " + std::to_string(args.tensor_count()) +
+                                " tensors and " + std::to_string(args.scalar_count()) +
+                                " scalars; the limits are 32 and 16";
+    report_fatal("submit", message.c_str());
+    return false;
+  }
+  return true;
+}
+
+// Until there is a place for one more task.
+void Run::make_room(Lock& lock) {
+  if (building_) {
+    if (static_cast<int64_t>(tasks_.size()) >= kGraphLimit) {
+      fail(lock, runtime_fault("submit", "the graph has more than 131072 tasks; use the "
+                                         "tensormap_and_ringbuffer runtime"));
+    }
+    return;
+  }
+  retire();
+  while (!ended_early_ && static_cast<int64_t>(tasks_.size()) >= pool_.options.task_window) {
+    advance(lock);
+    retire();
+  }
+}
+
+// Also fills dependencies_. Needs no lock: other threads reach tasks by address, never through
+// tasks_, and ids and the tensor map are this thread's.
+Task& Run::add_task(const KernelFunction& kernel, const CoreTaskArgs& args, int64_t id) {
+  dependencies_.clear();
+  Task& task = tasks_.emplace_back();
+  task.run = this;
+  task.kernel = &kernel;
+  for (int32_t i = 0; i < args.tensor_count(); ++i) {
+    const ChipTensor& tensor = args.tensor(i);
+    task.tensors.push_back(tensor);
+    tensor_map_.access(id, tensor, args.direction(i), first_id_, dependencies_);
+    const auto after = allocations_.upper_bound(tensor.addr);
+    if (after == allocations_.begin()) continue;
+    const auto& buffer = std::prev(after)->second.buffer;
+    if (tensor.addr < buffer->end() &&
+        std::find(task.buffers.begin(), task.buffers.end(), buffer) == task.buffers.end()) {
+      task.buffers.push_back(buffer);
+    }
+  }
+  for (int32_t i = 0; i < args.scalar_count(); ++i) task.scalars.push_back(args.scalar(i));
+  for (int32_t i = 0; i < args.dependency_count(); ++i) {
+    if (args.dependencies()[i].valid()) dependencies_.push_back(args.dependencies()[i].raw);
+  }
+  std::sort(dependencies_.begin(), dependencies_.end());
+  dependencies_.erase(std::unique(dependencies_.begin(), dependencies_.end()), dependencies_.end());
+  return task;
+}
+
+int64_t Run::submit(CoreType core, int32_t func_id, const CoreTaskArgs& args) {
+  const KernelFunction* kernel = find_kernel(core, func_id);
+  if (kernel == nullptr || !check_arguments(args)) return -1;
+
+  Lock lock(pool_.mutex);
+  make_room(lock);
+  if (ended_early_) return -1;
+  lock.unlock();
+  const int64_t id = first_id_ + static_cast<int64_t>(tasks_.size());
+  Task& task = add_task(*kernel, args, id);
+  lock.lock();
+
+  for (const int64_t earlier : dependencies_) {
+    if (earlier < first_id_ || earlier >= id) continue;
+    Task& producer = tasks_[static_cast<size_t>(earlier - first_id_)];
+    if (producer.done) continue;
+    producer.successors.push_back(&task);
+    ++task.waits_for;
+  }
+  ++outstanding_;
+  if (!building_ && task.waits_for == 0) {
+    Task* ready = &task;
+    // The first task is left for the caller, who comes to it when all is submitted or the ring is
+    // full; every further one gets a core at once.
+    pool_.make_ready(lock, &ready, 1, pool_.options.caller_helps && outstanding_ == 1 ? 1 : 0);
+  }
+  return id;
+}
+
+void Run::complete(Lock& lock, Task& task, const Core& core) {
+  task.done = true;
+  std::vector<Task*> ready;
+  for (Task* successor : task.successors) {
+    if (--successor->waits_for == 0) ready.push_back(successor);
+  }
+  task.successors.clear();
+  for (const auto& buffer : task.buffers) {
+    if (buffer.use_count() == 1) allocated_bytes_ -= static_cast<int64_t>(buffer->bytes());
+  }
+  task.buffers.clear();
+  --outstanding_;
+  // This thread looks for its next task when it comes back from here: a core for one of its own
+  // type, a caller who borrowed the core for any.
+  const auto own = std::find_if(ready.begin(), ready.end(), [&](const Task* next) {
+    return core.state == Core::State::Borrowed || next->kernel->core == core.type;
+  });
+  const bool takes = own != ready.end();
+  if (takes) std::iter_swap(ready.begin(), own);
+  pool_.make_ready(lock, ready.data(), ready.size(), takes ? 1 : 0);
+  if (caller_waits_) changed_.notify_one();
+}
+
+void Run::fail(Lock& lock, FaultReport report) {
+  if (ended_early_) return;
+  ended_early_ = true;
+  fault_ = std::move(report);
+  pool_.cancel(lock, *this);
+}
+
+void Run::retire() {
+  while (!tasks_.empty() && tasks_.front().done) {
+    tasks_.pop_front();
+    ++first_id_;
+  }
+}
+
+void Run::advance(Lock& lock) {
+  if (!pool_.options.caller_helps || !pool_.help(lock, *this, header_)) {
+    caller_waits_ = true;
+    changed_.wait_for(lock, kPollInterval);
+    caller_waits_ = false;
+  }
+  poll(lock);
+}
+
+void Run::poll(Lock& lock) {
+  if (poll_.interrupted == nullptr || interrupted_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_poll_ < kPollInterval) return;
+  last_poll_ = now;
+  lock.unlock();
+  const bool interrupted = poll_.interrupted(poll_.context);
+  lock.lock();
+  if (interrupted) {
+    interrupted_ = true;
+    ended_early_ = true;
+    pool_.cancel(lock, *this);
+  }
+}
+
+bool Run::poll_from_kernel() {
+  Lock lock(pool_.mutex);
+  poll(lock);
+  return ended_early_;
+}
+
+bool Run::alloc(const TensorCreateInfo* infos, int32_t count, ChipTensor* tensors) {
+  for (int32_t i = 0; i < count; ++i) {
+    const TensorCreateInfo& info = infos[i];
+    ChipTensor& tensor = tensors[i];
+    tensor = ChipTensor{};
+    uint64_t elements = 1;
+    bool too_large = info.ndims > kMaxDims;
+    for (uint32_t d = 0; !too_large && d < info.ndims; ++d) {
+      too_large = __builtin_mul_overflow(elements, info.shapes[d], &elements);
+    }
+    const uint64_t bytes = elements * dtype_bytes(info.dtype);
+    if (too_large || bytes > static_cast<uint64_t>(pool_.options.heap_bytes)) {
+      report_fatal("create_tensor", "a tensor is larger than the run's heap");
+      return false;
+    }
+    tensor.size = bytes;
+    tensor.owner_task_id = -1;
+    tensor.ndims = static_cast<uint8_t>(info.ndims);
+    tensor.dtype = info.dtype;
+    tensor.manual_dep = info.manual_dep;
+    tensor.is_contiguous = 1;
+    tensor.extent = static_cast<int64_t>(elements);
+    int64_t stride = 1;
+    for (int d = kMaxDims - 1; d >= 0; --d) {
+      tensor.shapes[d] = d < static_cast<int>(info.ndims) ? info.shapes[d] : 1;
+      tensor.strides[d] = stride;
+      stride *= tensor.shapes[d];
+    }
+
+    Lock lock(pool_.mutex);
+    while (!ended_early_ && !building_ && outstanding_ > 0 &&
+           allocated_bytes_ + static_cast<int64_t>(bytes) > pool_.options.heap_bytes) {
+      advance(lock);
+    }
+    if (ended_early_) return false;
+    if (allocated_bytes_ + static_cast<int64_t>(bytes) > pool_.options.heap_bytes) {
+      fail(lock, runtime_fault("create_tensor",
+                               "the tensors of the open scopes do not fit the run's heap"));
+      return false;
+    }
+    allocated_bytes_ += static_cast<int64_t>(bytes);
+    lock.unlock();
+    try {
+      auto buffer = std::make_shared<Buffer>(bytes);
+      tensor.addr = buffer->begin();
+      allocations_.emplace(tensor.addr, Allocation{std::move(buffer), open_scopes_});
+    } catch (const std::bad_alloc&) {
+      report_fatal("create_tensor", "the host is out of memory");
+      return false;
+    }
+  }
+  return true;
+}
+
+void Run::scope_begin() { ++open_scopes_; }
+
+void Run::scope_end() {
+  release_allocations(open_scopes_);
+  --open_scopes_;
+}
+
+void Run::release_allocations(size_t from_scope) {
+  const Lock lock(pool_.mutex);
+  for (auto it = allocations_.begin(); it != allocations_.end();) {
+    if (it->second.scope < from_scope) {
+      ++it;
+      continue;
+    }
+    const auto& buffer = it->second.buffer;
+    tensor_map_.forget(buffer->begin(), buffer->end());
+    if (buffer.use_count() == 1) allocated_bytes_ -= static_cast<int64_t>(buffer->bytes());
+    it = allocations_.erase(it);
+  }
+}
+
+void Run::report_fatal(const char* op, const char* message) {
+  Lock lock(pool_.mutex);
+  fail(lock, runtime_fault(op, message));
+}
+
+bool Run::is_fatal() {
+  const Lock lock(pool_.mutex);
+  return ended_early_;
+}
+
+}  // namespace pypto_rt

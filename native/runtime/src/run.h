@@ -1,0 +1,130 @@
+// One execution of a program: its tasks, their order, its memory and its end.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core_pool.h"
+#include "faults.h"
+#include "tensor_map.h"
+
+namespace pypto_rt {
+
+enum class RuntimeKind {
+  HostBuildGraph,           // the whole graph is built, then scheduled
+  TensormapAndRingbuffer,  // tasks are scheduled while they are submitted, in a ring
+};
+
+struct KernelFunction {
+  void (*entry)(int64_t* args);
+  int32_t func_id;
+  CoreType core;
+};
+
+// What a caller is asked while it waits. True: the run shall end.
+struct Poll {
+  bool (*interrupted)(void* context) = nullptr;
+  void* context = nullptr;
+};
+
+// Global memory that alloc_tensors made.
+class Buffer {
+ public:
+  explicit Buffer(size_t bytes);  // std::bad_alloc
+  ~Buffer();
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  uint64_t begin() const noexcept { return reinterpret_cast<uint64_t>(data_); }
+  uint64_t end() const noexcept { return begin() + bytes_; }
+  size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  void* data_;
+  size_t bytes_;
+};
+
+struct Task {
+  Run* run = nullptr;
+  const KernelFunction* kernel = nullptr;
+  int32_t waits_for = 0;
+  bool done = false;
+  std::vector<Task*> successors;
+  std::vector<ChipTensor> tensors;
+  std::vector<uint64_t> scalars;
+  std::vector<std::shared_ptr<Buffer>> buffers;  // kept alive until it has completed
+};
+
+// Methods without a Lock are called by the submitting thread only, methods with one by any.
+class Run {
+ public:
+  Run(CorePool& pool, RuntimeKind kind, const std::vector<KernelFunction>& kernels, Poll poll,
+      CoreStackHeader& header);
+
+  // Runs the orchestration, waits for all tasks, and throws KernelFault or Interrupted if that is
+  // how it ended.
+  void execute(void (*entry)(const ChipTaskArgs&), const ChipTaskArgs& args);
+
+  using Lock = CorePool::Lock;
+
+  // The orchestration interface.
+  int64_t submit(CoreType core, int32_t func_id, const CoreTaskArgs& args);
+  bool alloc(const TensorCreateInfo* infos, int32_t count, ChipTensor* tensors);
+  void scope_begin();
+  void scope_end();
+  void report_fatal(const char* op, const char* message);
+  bool is_fatal();
+  int32_t cluster_count() const noexcept { return pool_.options.clusters; }
+
+  // The first fault counts; it ends the run early.
+  void fail(Lock& lock, FaultReport report);
+  void complete(Lock& lock, Task& task, const Core& core);
+  bool ended_early() const noexcept { return ended_early_; }
+  bool poll_from_kernel();
+
+ private:
+  struct Allocation {
+    std::shared_ptr<Buffer> buffer;
+    size_t scope;
+  };
+
+  const KernelFunction* find_kernel(CoreType core, int32_t func_id);
+  bool check_arguments(const CoreTaskArgs& args);
+  // Does or waits for something that brings the run forward, and polls now and then.
+  void advance(Lock& lock);
+  void poll(Lock& lock);
+  void release_allocations(size_t from_scope);
+  void release_graph(Lock& lock);
+  void make_room(Lock& lock);
+  Task& add_task(const KernelFunction& kernel, const CoreTaskArgs& args, int64_t id);
+  void retire();
+
+  CorePool& pool_;
+  const RuntimeKind kind_;
+  const std::vector<KernelFunction>& kernels_;
+  const Poll poll_;
+  CoreStackHeader& header_;
+
+  std::deque<Task> tasks_;  // [first_id_, first_id_ + size): those that may not have completed
+  int64_t first_id_ = 0;
+  int64_t outstanding_ = 0;
+  bool building_;  // host_build_graph before its graph is complete
+  bool ended_early_ = false;
+  bool interrupted_ = false;
+  bool caller_waits_ = false;
+  std::optional<FaultReport> fault_;
+  std::condition_variable changed_;
+  std::chrono::steady_clock::time_point last_poll_;
+
+  TensorMap tensor_map_;
+  std::map<uint64_t, Allocation> allocations_;  // by first byte
+  int64_t allocated_bytes_ = 0;                 // of buffers not freed yet
+  size_t open_scopes_ = 0;
+  std::vector<int64_t> dependencies_;
+};
+
+}  // namespace pypto_rt
