@@ -1,13 +1,14 @@
-"""The native core: the simulated chip and the loader of compiled programs."""
+"""The native core: the simulated chip, the loader of programs, and file hashing."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 class LoadError(ImportError):
     """A library cannot be loaded, or lacks an entry."""
 
 class KernelFault(RuntimeError):
-    """A run ended with a fault. ``kernel`` is a function number, -1 outside of kernels."""
+    """A kernel, or the orchestration, ended a run. ``kernel`` is -1 outside of kernels."""
 
+    code: int
     op: str
     message: str
     kernel: int
@@ -17,20 +18,46 @@ class KernelFault(RuntimeError):
     pto_line: int
 
 class Chip:
-    """A simulated chip; its threads start with the first run."""
+    """A simulated chip. Its threads start when first needed, in any process."""
 
-    def __init__(self, platform: str) -> None: ...
+    def __init__(
+        self,
+        platform: str,
+        *,
+        clusters: int = ...,
+        task_window: int = ...,
+        heap_bytes: int = ...,
+        caller_helps: bool = ...,
+    ) -> None: ...
+    @property
+    def platform(self) -> str: ...
+    @property
+    def clusters(self) -> int: ...
+    @property
+    def closed(self) -> bool: ...
     def close(self) -> None: ...
 
-class Program:
-    """A loaded program."""
+class BoundCall:
+    """A program bound to a chip and to the shapes of its tensors."""
 
-    def bind(
-        self, chip: Chip, tensors: Sequence[tuple[int, tuple[int, ...], int]]
-    ) -> Callable[..., None]: ...
+    def __call__(self, *addresses_then_scalars: int) -> None: ...
+
+class Program:
+    """Kernels and an orchestration, loaded."""
+
+    def run(
+        self,
+        chip: Chip,
+        tensors: Sequence[tuple[int, int, Sequence[int], int]],
+        scalars: Sequence[int],
+    ) -> None: ...
+    def bind(self, chip: Chip, tensors: Sequence[tuple[int, Sequence[int], int]]) -> BoundCall: ...
+    @property
+    def closed(self) -> bool: ...
     def close(self) -> None: ...
 
 def build_info() -> dict[str, object]: ...
+def on_chip_limits() -> dict[str, dict[str, int]]: ...
 def sha256_files(paths: Sequence[str]) -> list[bytes]: ...
 def load_program(
     kernels: Sequence[tuple[int, str, str]],

@@ -7,32 +7,51 @@ process. Its threads start with its first run, and again in a forked child.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from pypto.backend import ExecutionMode, target_of
 from pypto.runtime.errors import ToolchainUnavailable
-from pypto.runtime.options import RunOptions
+from pypto.runtime.options import RingSize, RunOptions
 
 if TYPE_CHECKING:
     from pypto._native import Chip
 
+
+@dataclass(frozen=True, slots=True)
+class _ChipKey:
+    """What makes two chips different. A size of ``None`` is the runtime's default."""
+
+    platform: str
+    task_window: int | None
+    heap_bytes: int | None
+
+
 _lock = threading.Lock()
-_chips: dict[str, Chip] = {}
+_chips: dict[_ChipKey, Chip] = {}
+
+
+def shared_chip(options: RunOptions) -> Chip:
+    """The process's chip for ``options``; errors as for `open_chip`."""
+    key = _key(options)
+    with _lock:
+        chip = _chips.get(key)
+        if chip is None:
+            chip = _chips[key] = _open(key)
+        return chip
 
 
 def open_chip(options: RunOptions) -> Chip:
-    """A chip of its own for the platform of ``options``; errors as for `require_simulated`."""
-    require_simulated(options)
-    from pypto._native import Chip
+    """A chip of one's own for ``options``.
 
-    return Chip(options.platform)
-
-
-def require_simulated(options: RunOptions) -> None:
-    """Refuse what the simulated chip cannot do.
-
-    ToolchainUnavailable for a device, NotImplementedError for diagnostics.
+    The simulated chip has one task ring and one heap for all scope depths, so the largest of four
+    sizes counts; it has no dependency pool and no scheduler threads that could be numbered.
+    Raises ToolchainUnavailable for a device and NotImplementedError for diagnostics.
     """
+    return _open(_key(options))
+
+
+def _key(options: RunOptions) -> _ChipKey:
     target = target_of(options.platform)
     if target.mode is not ExecutionMode.SIM:
         raise ToolchainUnavailable(
@@ -44,14 +63,17 @@ def require_simulated(options: RunOptions) -> None:
             "the simulated chip records no diagnostics; leave enable_chip_swimlane, "
             "enable_dump_args, enable_pmu, enable_dep_gen and enable_scope_stats off"
         )
+    return _ChipKey(
+        options.platform, _largest(options.ring_task_window), _largest(options.ring_heap)
+    )
 
 
-def shared_chip(options: RunOptions) -> Chip:
-    """The process's chip for the platform of ``options``; errors as for `require_simulated`."""
-    require_simulated(options)
-    with _lock:
-        chip = _chips.get(options.platform)
-        if chip is None:
-            chip = open_chip(options)
-            _chips[options.platform] = chip
-        return chip
+def _largest(size: RingSize | None) -> int | None:
+    return max(size) if isinstance(size, tuple) else size
+
+
+def _open(key: _ChipKey) -> Chip:
+    from pypto._native import Chip
+
+    sizes: dict[str, Any] = {"task_window": key.task_window, "heap_bytes": key.heap_bytes}
+    return Chip(key.platform, **{name: size for name, size in sizes.items() if size is not None})

@@ -89,6 +89,9 @@ class Program:
         )
 
 
+# The children only build; torch's threads in the parent, if any, are not theirs to use.
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+
 EVERYTHING = ["k0.cpp", "k1.cpp", "p.cpp"]
 
 

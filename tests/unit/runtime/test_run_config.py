@@ -108,7 +108,7 @@ def test_it_is_immutable_hashable_copied_and_pickled_by_value() -> None:
     config = RunConfig(ring_heap=[1024, 2048, 4096, 8192], disabled_diagnostics=["a"])
     with pytest.raises(dataclasses.FrozenInstanceError):
         config.device_id = 3  # type: ignore[misc]
-    assert copy.copy(config) == pickle.loads(pickle.dumps(config)) == config  # noqa: S301
+    assert copy.copy(config) == pickle.loads(pickle.dumps(config)) == config
     assert hash(copy.deepcopy(config)) == hash(config)
 
 
