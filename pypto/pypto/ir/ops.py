@@ -407,9 +407,12 @@ def infer_result(name: str, operands: Sequence[Operand], attrs: Mapping[str, Att
         )
     for index, (kind, operand) in enumerate(zip(kinds, operands, strict=True)):
         if not _fits(kind, type_of(operand)):
+            given = type_of(operand)
+            tensor = kind is OperandKind.TILE and isinstance(given, TensorType)
+            remedy = "; load the tensor with pl.load first" if tensor else ""
             raise IrTypeError(
                 f"{spec.public_name}: argument {index + 1} must be {kind.value}, but is a "
-                f"{show_type(type_of(operand))}"
+                f"{show_type(given)}{remedy}"
             )
     missing = set(spec.attrs) - set(attrs)
     if missing or set(attrs) - set(spec.attrs):

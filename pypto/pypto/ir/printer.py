@@ -13,7 +13,6 @@ from pypto.ir.dtypes import BOOL, FP32, INDEX
 from pypto.ir.nodes import (
     AttrValue,
     Call,
-    Const,
     Direction,
     DynDim,
     For,
@@ -29,7 +28,6 @@ from pypto.ir.nodes import (
     Scope,
     Stmt,
     TensorType,
-    TileType,
     Type,
     Var,
 )
@@ -191,4 +189,3 @@ class _Printer:
     def yielded(self, results: Sequence[Var], yields: Sequence[Operand]) -> str:
         left = ", ".join(self.name(result) for result in results)
         return f"{left} = pl.yield_({self.operands(yields)})"
-

@@ -136,11 +136,6 @@ def binary(*, floats_only: bool = False) -> Infer:
 
     def infer(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
         left, right = _shaped(operands, 0), _shaped(operands, 1)
-        if type(left) is not type(right):
-            raise IrTypeError(
-                f"mixes a tile and a tensor: {show_type(left)} and {show_type(right)}; "
-                "load the tensor with pl.load first"
-            )
         if left.shape != right.shape:
             raise IrTypeError(
                 f"shapes differ: {show_shape(left.shape)} and {show_shape(right.shape)}"
@@ -239,11 +234,6 @@ def col_expand(*, floats_only: bool = False, needs_target_values: bool = True) -
 
 
 def _check_expand(full: Shaped, vector: Shaped, floats_only: bool, axis: int) -> None:
-    if type(full) is not type(vector):
-        raise IrTypeError(
-            f"mixes a tile and a tensor: {show_type(full)} and {show_type(vector)}; "
-            "load the tensor with pl.load first"
-        )
     _same_dtype(full, vector)
     _needs_float(full) if floats_only else _not_bool(full)
     if not _static_agree((_valid(full)[axis],), (_valid(vector)[axis],)):
@@ -269,8 +259,6 @@ def _product(operands: Sequence[Operand], first: int) -> tuple[Shaped, Shaped, D
                 f"argument {index + 1} is a {show_type(side)}; it must be in Mat or {own.name}: "
                 "load it with target_memory=pl.Mem.Mat"
             )
-    if type(left) is not type(right):
-        raise IrTypeError(f"mixes a tile and a tensor: {show_type(left)} and {show_type(right)}")
     (rows, inner), (inner2, cols) = _rank2(left, first), _rank2(right, first + 1)
     if inner != inner2:
         raise IrTypeError(
@@ -331,8 +319,6 @@ def cast(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
 def concat(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """The columns of two operands side by side."""
     left, right = _shaped(operands, 0), _shaped(operands, 1)
-    if type(left) is not type(right):
-        raise IrTypeError(f"mixes a tile and a tensor: {show_type(left)} and {show_type(right)}")
     (rows, cols), (rows2, cols2) = _rank2(left, 0), _rank2(right, 1)
     if rows != rows2:
         raise IrTypeError(

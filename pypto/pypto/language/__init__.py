@@ -20,7 +20,7 @@ from pypto.ir.dtypes import (
 from pypto.ir.nodes import MemorySpace
 from pypto.language import tensor, tile
 from pypto.language.functions import (
-    abs,  # noqa: A004
+    abs,
     add,
     at,
     cast,
@@ -40,14 +40,14 @@ from pypto.language.functions import (
     log,
     matmul,
     matmul_acc,
-    max,  # noqa: A004
+    max,
     maximum,
-    min,  # noqa: A004
+    min,
     minimum,
     move,
     mul,
     neg,
-    range,  # noqa: A004
+    range,
     recip,
     relu,
     reshape,

@@ -139,7 +139,7 @@ class Directed:
 def _directed(what: str, direction: Direction, inner: object) -> Directed:
     if inner is not Tensor and not isinstance(inner, Tensor):
         raise TypeError(f"{what}[...] takes a pl.Tensor, not {inner!r}")
-    return Directed(direction, cast("Tensor | type[Tensor]", inner))
+    return Directed(direction, inner)
 
 
 class Out:
@@ -157,7 +157,7 @@ class InOut:
 
 
 # The public name is part of the language, hence its lower case.
-class constexpr:  # noqa: N801
+class constexpr:
     """Annotates a parameter whose value is fixed when the kernel is compiled, and part of its
     key: an int, float, bool, str, element type, enum member, or a list of those."""
 

@@ -50,15 +50,18 @@ class FunctionSource:
 
     def source_line(self, node: ast.AST) -> str:
         """The line of ``lines`` that a node begins on, or an empty string."""
-        line, _ = self._position(node)
+        line = getattr(node, "lineno", self.tree.lineno)
         return self.lines[line - 1] if 0 < line <= len(self.lines) else ""
 
     def _position(self, node: ast.AST) -> tuple[int, int]:
         line = getattr(node, "lineno", self.tree.lineno)
-        column = getattr(node, "col_offset", self.tree.col_offset)
+        offset = getattr(node, "col_offset", self.tree.col_offset)
         assert isinstance(line, int)
-        assert isinstance(column, int)
-        return line, column
+        assert isinstance(offset, int)
+        if not 0 < line <= len(self.lines) or self.lines[line - 1].isascii():
+            return line, offset
+        # The tree counts bytes of UTF-8.
+        return line, len(self.lines[line - 1].encode()[:offset].decode(errors="ignore"))
 
 
 class ParamCategory(enum.Enum):

@@ -9,16 +9,16 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
 
 import pytest
-
-import pypto.language as pl
 from pypto.ir.dtypes import FP32, DataType
 from pypto.ir.nodes import DynDim, FunctionKind, Program, ScalarType, TensorType
+from pypto.ir.verifier import Form, verify
 from pypto.language.parser.program import parse_program
 from pypto.language.source import ConstValue, FunctionSource
 
@@ -95,7 +95,22 @@ def parse(kernel: Kernel | FunctionType, **arguments: object) -> Program:
             typed[name] = ScalarType(value)
         else:
             typed[name] = ConstValue(value)
-    return parse_program(source_of(kernel), typed, name="program")
+    program = parse_program(source_of(kernel), typed, name="program")
+    verify(program, Form.FRONTEND)
+    return program
+
+
+def lines(program: Program, function: str | None = None) -> list[str]:
+    """The printed statements of a function (the entry unless named), without types and defaults."""
+    text = program.functions[function or program.entry].as_python()
+    shown = []
+    for line in text.splitlines()[2:]:
+        line = re.sub(r": pl\.(Tile|Scalar|Tensor)\[.*?\] = ", " = ", line)
+        line = (
+            line.replace("has_valid=False, ", "").replace("pl.Mem.", "").replace(", space=Vec", "")
+        )
+        shown.append(line[4:])
+    return shown
 
 
 @dataclass(frozen=True)
@@ -107,8 +122,9 @@ class Language:
     incore: Callable[[FunctionType], Kernel]
     inline: Callable[[FunctionType], Kernel]
     source_of: Callable[..., FunctionSource]
+    lines: Callable[..., list[str]]
 
 
 @pytest.fixture
 def lang() -> Language:
-    return Language(parse, tensor, incore, inline, source_of)
+    return Language(parse, tensor, incore, inline, source_of, lines)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
 
-from pypto.ir.nodes import AttrValue, Operand
+from pypto.ir.nodes import AttrValue, Const, Operand, Var
 from pypto.ir.typing_rules import CAST_MODES
 from pypto.language import functions as pl
 from pypto.language.parser.diagnostics.exceptions import InvalidOperationError
@@ -69,11 +69,9 @@ def _extreme(name: str, site: CallSite) -> Value:
         raise site.wrong("lhs", f"works on scalars; for tiles and tensors use pl.{name}imum")
     if is_number(left) and is_number(right):
         return min(left, right) if name == "min" else max(left, right)
-    sides = [
-        scalar_operand(site.frame, value, site.at(parameter), f"{site.name}: {parameter}")
-        for parameter, value in (("lhs", left), ("rhs", right))
-    ]
-    return named_scalar(site.frame, name, *sides, site.node, site.name, site.hint)
+    lhs = scalar_operand(site.frame, left, site.at("lhs"), f"{site.name}: lhs")
+    rhs = scalar_operand(site.frame, right, site.at("rhs"), f"{site.name}: rhs")
+    return named_scalar(site.frame, name, lhs, rhs, site.node, site.name, site.hint)
 
 
 def _unary(name: str, site: CallSite) -> Value:
@@ -124,16 +122,16 @@ def _matmul(site: CallSite) -> Value:
     left, right = site.shaped("lhs"), site.shaped("rhs")
     out_dtype = site.values["out_dtype"]
     result = matrix_product(site.frame, left, right, site.node, site.hint)
-    if out_dtype is None or element(result) == site.dtype("out_dtype"):  # type: ignore[arg-type]
+    if out_dtype is None or element(result) == site.dtype("out_dtype"):
         return result
     if is_tile(result):
         raise site.wrong(
             "out_dtype",
-            f"a product of tiles is accumulated in {element(result)}; leave out_dtype out, "  # type: ignore[arg-type]
+            f"a product of tiles is accumulated in {element(result)}; leave out_dtype out, "
             "pl.store narrows fp32 to fp16 or bf16",
         )
     attrs: dict[str, AttrValue] = {"dtype": site.dtype("out_dtype"), "mode": "rint"}
-    return site.emit("tensor.cast", [result], attrs)  # type: ignore[list-item]
+    return site.emit("tensor.cast", [result], attrs)
 
 
 def _matmul_acc(site: CallSite) -> Value:
@@ -161,6 +159,7 @@ def _cast(site: CallSite) -> Value:
         number = fold(site.frame, int, (scalar,), site.node, site.name) if dtype.is_int else scalar
         assert is_number(number)
         return coerce(site.frame, number, dtype, site.node, site.name)
+    assert isinstance(scalar, Var | Const)
     return site.emit("scalar.cast", [scalar], {"dtype": dtype})
 
 

@@ -36,11 +36,12 @@ def define_function(
     if key in builder.specializations:
         return builder.specializations[key]
     name, count = source.name, 0
-    while name in builder.functions or name in builder.specializations.values():
+    while name in builder.functions:
         count += 1
         name = f"{source.name}_{count}"
+    function = _parse(builder, source, name, arguments)
     builder.specializations[key] = name
-    builder.functions[name] = _parse(builder, source, name, arguments)
+    builder.functions[name] = function
     return name
 
 
@@ -76,9 +77,7 @@ def _parse(
         live_after=live_after(source.tree.body),
         body=[],
     )
-    builder.active.append(source)
-    builder.block(frame, source.tree.body)
-    builder.active.pop()
+    builder.parse_body(frame)
     if not frame.has_returned:
         frame.body.append(Return((), source.span(source.tree)))
     written = {values.root(var) for var in values.written}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import TypeGuard
 
 from pypto.ir.dtypes import BOOL, DataType
-from pypto.ir.nodes import Operand, TensorType, TileType, Var
+from pypto.ir.nodes import AttrValue, Operand, TensorType, TileType, Var
 from pypto.ir.typing_rules import show_shape
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
@@ -78,25 +79,22 @@ def elementwise(
     raise frame.error(ParserTypeError, node, f"pl.{name}: takes tiles or tensors, not {shown}")
 
 
-def is_shaped(value: Value) -> bool:
+def is_shaped(value: Value) -> TypeGuard[Var]:
     """Whether it is a tile or a tensor."""
     return is_tile(value) or is_tensor(value)
 
 
 def _with_scalar(
-    frame: Frame, form: str, shaped: Value, scalar: Value, node: ast.AST, hint: str
+    frame: Frame, form: str, shaped: Var, scalar: Value, node: ast.AST, hint: str
 ) -> Value:
-    assert isinstance(shaped, Var)
     what = f"the scalar beside {show_value(shaped)}"
     operand = scalar_operand(frame, scalar, node, what)
     typed = coerce(frame, operand, element(shaped), node, what)
     return frame.emit(f"{family(shaped)}.{form}", [shaped, typed], node, hint=hint)
 
 
-def promoted(frame: Frame, left: Value, right: Value, node: ast.AST) -> tuple[Var, Var]:
+def promoted(frame: Frame, left: Var, right: Var, node: ast.AST) -> tuple[Var, Var]:
     """Two operands with the narrower of two floats, or of two integers, converted."""
-    assert isinstance(left, Var)
-    assert isinstance(right, Var)
     a, b = element(left), element(right)
     compatible = a.is_float == b.is_float and a.bits != b.bits and BOOL not in (a, b)
     if not compatible or is_tile(left) != is_tile(right):
@@ -108,7 +106,7 @@ def promoted(frame: Frame, left: Value, right: Value, node: ast.AST) -> tuple[Va
 
 def widened(frame: Frame, value: Var, dtype: DataType, node: ast.AST) -> Var:
     """A value converted to a type that holds all of its own."""
-    attrs = {"dtype": dtype, "mode": "none"}
+    attrs: dict[str, AttrValue] = {"dtype": dtype, "mode": "none"}
     return frame.emit(f"{family(value)}.cast", [value], node, hint=value.name, attrs=attrs)
 
 
@@ -141,23 +139,18 @@ def _expansion(full: tuple[object, ...], vector: tuple[object, ...]) -> str | No
     return "col_expand" if vector == (1, full[1]) else None
 
 
-def negated(frame: Frame, value: Value, node: ast.AST, hint: str) -> Value:
+def negated(frame: Frame, value: Var, node: ast.AST, hint: str) -> Value:
     """``-x``."""
-    assert isinstance(value, Var)
     return frame.emit(f"{family(value)}.neg", [value], node, hint=hint)
 
 
-def matrix_product(frame: Frame, left: Value, right: Value, node: ast.AST, hint: str) -> Value:
+def matrix_product(frame: Frame, left: Value, right: Value, node: ast.AST, hint: str) -> Var:
     """``left @ right``."""
-    for side in (left, right):
-        if not is_shaped(side):
-            raise frame.error(
-                ParserTypeError,
-                node,
-                f"pl.matmul: takes two tiles or two tensors, not {show_value(side)}",
-            )
-    assert isinstance(left, Var)
-    assert isinstance(right, Var)
+    if not is_shaped(left) or not is_shaped(right):
+        shown = f"{show_value(left)} and {show_value(right)}"
+        raise frame.error(
+            ParserTypeError, node, f"pl.matmul: takes two tiles or two tensors, not {shown}"
+        )
     result = frame.emit(f"{family(left)}.matmul", [left, right], node, hint=hint)
     frame.values.products.add(result)
     return result

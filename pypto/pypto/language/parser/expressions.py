@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from pypto.ir.nodes import DynDim, TensorType, TileType, Var
 from pypto.language import markers
@@ -124,7 +125,7 @@ def _subscript(frame: Frame, node: ast.Subscript, hint: str) -> Value:
     if isinstance(base, type):
         return _marker(frame, base, index, node)
     try:
-        return base[index]  # type: ignore[index, no-any-return]
+        return base[index]  # type: ignore[index]
     except (TypeError, LookupError) as error:
         raise frame.error(
             InvalidOperationError, node, f"cannot index {show_value(base)}: {error}"
@@ -171,7 +172,7 @@ def _index(frame: Frame, node: ast.expr) -> Value:
 
 
 def _sequence(frame: Frame, node: ast.Tuple | ast.List, hint: str) -> Value:
-    items = []
+    items: list[Value] = []
     for item in node.elts:
         if isinstance(item, ast.Starred):
             unpacked = evaluate(frame, item.value)
@@ -333,7 +334,7 @@ def _call(frame: Frame, node: ast.Call, hint: str) -> Value:
     return frame.builder.call(frame, node, hint)
 
 
-_EXPRESSIONS: Mapping[type[ast.AST], Callable[[Frame, object, str], Value]] = MappingProxyType(
+_EXPRESSIONS: Mapping[type[ast.AST], Callable[[Frame, Any, str], Value]] = MappingProxyType(
     {
         ast.Constant: _constant,
         ast.Name: _name,
@@ -348,7 +349,7 @@ _EXPRESSIONS: Mapping[type[ast.AST], Callable[[Frame, object, str], Value]] = Ma
         ast.IfExp: _conditional,
         ast.JoinedStr: _formatted,
         ast.Call: _call,
-    }  # type: ignore[dict-item]
+    }
 )
 
 _NAMES: Mapping[type[ast.AST], str] = MappingProxyType(

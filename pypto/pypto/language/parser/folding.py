@@ -8,8 +8,9 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
-BINARY: Mapping[type[ast.operator], Callable[[object, object], object]] = MappingProxyType(
+BINARY: Mapping[type[ast.AST], Callable[[Any, Any], object]] = MappingProxyType(
     {
         ast.Add: operator.add,
         ast.Sub: operator.sub,
@@ -26,7 +27,7 @@ BINARY: Mapping[type[ast.operator], Callable[[object, object], object]] = Mappin
     }
 )
 
-UNARY: Mapping[type[ast.unaryop], Callable[[object], object]] = MappingProxyType(
+UNARY: Mapping[type[ast.AST], Callable[[Any], object]] = MappingProxyType(
     {
         ast.USub: operator.neg,
         ast.UAdd: operator.pos,
@@ -35,7 +36,7 @@ UNARY: Mapping[type[ast.unaryop], Callable[[object], object]] = MappingProxyType
     }
 )
 
-COMPARE: Mapping[type[ast.cmpop], Callable[[object, object], object]] = MappingProxyType(
+COMPARE: Mapping[type[ast.AST], Callable[[Any, Any], object]] = MappingProxyType(
     {
         ast.Eq: operator.eq,
         ast.NotEq: operator.ne,
@@ -45,9 +46,14 @@ COMPARE: Mapping[type[ast.cmpop], Callable[[object, object], object]] = MappingP
         ast.GtE: operator.ge,
         ast.Is: operator.is_,
         ast.IsNot: operator.is_not,
-        ast.In: lambda left, right: operator.contains(right, left),  # type: ignore[arg-type]
-        ast.NotIn: lambda left, right: not operator.contains(right, left),  # type: ignore[arg-type]
+        ast.In: lambda left, right: operator.contains(right, left),
+        ast.NotIn: lambda left, right: not operator.contains(right, left),
     }
+)
+
+# Every operator with two sides.
+FOLDED: Mapping[type[ast.AST], Callable[[Any, Any], object]] = MappingProxyType(
+    {**BINARY, **COMPARE}
 )
 
 SYMBOLS: Mapping[type[ast.AST], str] = MappingProxyType(

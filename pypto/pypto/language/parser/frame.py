@@ -54,6 +54,14 @@ class Builder:
     # For each defined function, the parameters that its call evaluates to.
     results: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
+    def parse_body(self, frame: Frame) -> None:
+        """Translates the whole body of a frame's function."""
+        self.active.append(frame.source)
+        try:
+            self.block(frame, frame.source.tree.body)
+        finally:  # a loop around the call may try again
+            self.active.pop()
+
 
 @dataclass(slots=True)
 class Values:

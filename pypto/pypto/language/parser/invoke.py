@@ -142,9 +142,7 @@ def _splice(frame: Frame, callee: FunctionSource, node: ast.Call, bound: _Bound)
         scope=frame.scope,
         inline=True,
     )
-    frame.builder.active.append(callee)
-    frame.builder.block(inner, callee.tree.body)
-    frame.builder.active.pop()
+    frame.builder.parse_body(inner)
     return inner.returned
 
 

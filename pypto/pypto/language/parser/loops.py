@@ -12,6 +12,7 @@ from pypto.language import functions as pl
 from pypto.language.parser.calls import call_site
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
+    ParserError,
     ParserSyntaxError,
     ParserTypeError,
     UnsupportedFeatureError,
@@ -32,6 +33,7 @@ from pypto.language.parser.site import CallSite
 from pypto.language.parser.values import (
     Unbound,
     Value,
+    is_number,
     is_scalar,
     is_tensor,
     is_tile,
@@ -76,20 +78,55 @@ def for_statement(frame: Frame, node: ast.For) -> None:
         raise frame.error(UnsupportedFeatureError, node.orelse[0], "a loop cannot have an else")
     header = _header(frame, node)
     implicit = _implicit(frame, header)
+    state = _State(frame)
     plan = _Plan()
-    start, outer, branch = dict(frame.env), frame.body, frame.in_branch
-    printed, count = len(frame.builder.prints), len(outer)
-    while True:
-        frame.env, frame.body, frame.in_branch = dict(start), outer, False
+    try:
+        while True:
+            try:
+                _attempt(frame, header, implicit, plan)
+            except _Again:
+                state.restore()
+            else:
+                return
+    except ParserError as error:
+        # A number that the body rebinds in a dead branch only has to stay known: a shape may be
+        # made of it. That is seen only where the body can be parsed, so assume it and look.
+        known = {name for name in implicit if is_number(state.env[name])} - plan.stable
+        if not known:
+            raise
+        state.restore()
         try:
-            _attempt(frame, header, implicit, plan)
-        except _Again:
-            del frame.builder.prints[printed:]
-            del outer[count:]
-            continue
-        finally:
-            frame.body, frame.in_branch = outer, branch
-        return
+            _attempt(frame, header, implicit, _Plan(stable=known | plan.stable))
+        except (ParserError, _Again):
+            raise error from None
+
+
+@dataclass(slots=True, init=False)
+class _State:
+    """What an attempt changes in a frame, to begin again."""
+
+    frame: Frame
+    env: dict[str, Value]
+    body: list[Stmt]
+    length: int
+    printed: int
+    scope: int | None
+    in_branch: bool
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.env = dict(frame.env)
+        self.body, self.length = frame.body, len(frame.body)
+        self.printed = len(frame.builder.prints)
+        self.scope, self.in_branch = frame.scope, frame.in_branch
+
+    def restore(self) -> None:
+        """Puts the frame back to where it was."""
+        frame = self.frame
+        frame.env, frame.body = dict(self.env), self.body
+        frame.scope, frame.in_branch = self.scope, self.in_branch
+        del frame.body[self.length :]
+        del frame.builder.prints[self.printed :]
 
 
 def _header(frame: Frame, node: ast.For) -> _Header:
@@ -218,7 +255,7 @@ class _Entry:
 
 def _attempt(frame: Frame, header: _Header, implicit: list[str], plan: _Plan) -> None:
     node, start = header.node, dict(frame.env)
-    outer, inner = frame.body, list[Stmt]()
+    outer, inner, branch = frame.body, list[Stmt](), frame.in_branch
     entering = [*header.inits, *((name, start[name]) for name in implicit)]
     entries = [
         entry for name, value in entering if (entry := _entry(frame, name, value, plan, node))
@@ -228,7 +265,7 @@ def _attempt(frame: Frame, header: _Header, implicit: list[str], plan: _Plan) ->
     for name, value in entering:
         frame.env[name] = carried[name].arg if name in carried else value
     frame.env[header.var] = loop_var
-    frame.body = inner
+    frame.body, frame.in_branch = inner, False
     frame.builder.block(frame, header.body)
     after = [evaluate(frame, value) for value in header.final.args] if header.final else []
     after += [frame.env[name] for name in implicit]
@@ -240,7 +277,7 @@ def _attempt(frame: Frame, header: _Header, implicit: list[str], plan: _Plan) ->
             _needs_carrying(frame, name, value, final, plan, node)
     results = {entry.name: frame.new_var(entry.name, entry.arg.type) for entry in entries}
     _leave(frame, header, start, entering, results)
-    frame.body = outer
+    frame.body, frame.in_branch = outer, branch
     outer.append(
         For(
             loop_var,

@@ -15,7 +15,7 @@ from pypto.language.parser.diagnostics.exceptions import (
     ParserTypeError,
     UnsupportedFeatureError,
 )
-from pypto.language.parser.folding import BINARY, COMPARE, SYMBOLS
+from pypto.language.parser.folding import FOLDED, SYMBOLS
 from pypto.language.parser.frame import Frame
 from pypto.language.parser.values import (
     Value,
@@ -136,8 +136,7 @@ def binary_scalar(
     kind = type(operator)
     symbol = SYMBOLS[kind]
     if is_number(left) and is_number(right):
-        table = BINARY.get(kind) or COMPARE.get(kind)  # type: ignore[call-overload]
-        return fold(frame, table, (left, right), node, symbol)
+        return fold(frame, FOLDED[kind], (left, right), node, symbol)
     name = _ARITHMETIC.get(kind) or _COMPARISONS.get(kind)
     if name is None:
         raise frame.error(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from pypto.ir.dtypes import BF16, FP16, FP32, DataType
 from pypto.ir.nodes import (
+    AttrValue,
     Direction,
     Operand,
     Return,
@@ -145,7 +147,7 @@ def _assign_region(frame: Frame, target: ast.Subscript, value: Value) -> None:
 def _narrowed(frame: Frame, value: Var, dtype: DataType, node: ast.AST) -> Var:
     """The fp32 of a matrix product is narrowed when it is written, as ``pl.store`` does."""
     if value in frame.values.products and value.type.dtype == FP32 and dtype in (FP16, BF16):
-        attrs = {"dtype": dtype, "mode": "rint"}
+        attrs: dict[str, AttrValue] = {"dtype": dtype, "mode": "rint"}
         return frame.emit("tensor.cast", [value], node, hint=value.name, attrs=attrs)
     return value
 
@@ -199,7 +201,7 @@ def _checked(frame: Frame, annotation: Value, value: Value, node: ast.AnnAssign)
         type_ = tensor_type(frame, annotation, node.annotation)
         fits = isinstance(value, Var) and value.type == type_
     elif annotation in (int, float, bool, str):
-        fits = isinstance(value, annotation)  # type: ignore[arg-type]
+        fits = type(value) is annotation
     else:
         raise frame.error(
             ParserTypeError,
@@ -262,7 +264,7 @@ def _returned_param(frame: Frame, value: Value, node: ast.Return) -> Var:
     return root
 
 
-_STATEMENTS: Mapping[type[ast.stmt], Callable[[Frame, object], None]] = MappingProxyType(
+_STATEMENTS: Mapping[type[ast.stmt], Callable[[Frame, Any], None]] = MappingProxyType(
     {
         ast.Expr: _expression,
         ast.Pass: _pass,
@@ -273,7 +275,7 @@ _STATEMENTS: Mapping[type[ast.stmt], Callable[[Frame, object], None]] = MappingP
         ast.For: for_statement,
         ast.If: if_statement,
         ast.With: with_statement,
-    }  # type: ignore[dict-item]
+    }
 )
 
 _NAMES: Mapping[type[ast.stmt], str] = MappingProxyType(

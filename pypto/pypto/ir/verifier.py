@@ -1,0 +1,289 @@
+"""The invariants of a program, checked.
+
+In both forms: every variable is bound once and before it is used, operations have the types that
+the table gives them, loops and branches agree with what they carry, calls fit their callees.
+
+*Frontend* form: scopes stand in orchestration functions only and are not nested; tile operations
+and computing tensor operations stand on a core, that is in a scope or an incore function.
+*Lowered* form: no scopes, no computing tensor operations; tile operations in incore functions
+alone. Operations that bind a tile carry ``addr``, its place in its memory space.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+from pypto.ir.dtypes import BOOL, INDEX
+from pypto.ir.errors import IrTypeError, VerifyError
+from pypto.ir.nodes import (
+    Call,
+    Direction,
+    For,
+    Function,
+    FunctionKind,
+    If,
+    MemorySpace,
+    Op,
+    Operand,
+    Program,
+    Return,
+    ScalarType,
+    Scope,
+    Span,
+    Stmt,
+    TensorType,
+    TileType,
+    Type,
+    Var,
+)
+from pypto.ir.ops import OPS, infer_result
+from pypto.ir.typing_rules import show_type, type_of
+
+
+class Form(enum.Enum):
+    """Which invariants hold."""
+
+    FRONTEND = "frontend"
+    LOWERED = "lowered"
+
+
+# Tensor operations that compute nothing.
+_MEMORY_OPS = frozenset({"tensor.create", "tensor.dim", "tensor.reshape", "tensor.assign"})
+# Those of them that may stand in an incore function of the lowered form.
+_CORE_MEMORY_OPS = frozenset({"tensor.dim", "tensor.reshape"})
+
+
+def verify(program: Program, form: Form) -> None:
+    """Raises :class:`VerifyError` at the first invariant that does not hold."""
+    if program.entry not in program.functions:
+        raise VerifyError(f"the entry {program.entry!r} is not a function of the program")
+    seen: set[str] = set()
+    for name, function in program.functions.items():
+        if name != function.name:
+            raise VerifyError(f"function {function.name!r} is listed as {name!r}", function.span)
+        _FunctionVerifier(program, function, form, seen).run()
+        seen.add(name)
+
+
+class _FunctionVerifier:
+    def __init__(self, program: Program, function: Function, form: Form, callees: set[str]) -> None:
+        self._program = program
+        self._function = function
+        self._form = form
+        self._callees = callees
+        self._bound: set[Var] = set()
+        self._in_scope = False
+
+    def run(self) -> None:
+        function = self._function
+        if function.func_type is FunctionKind.INLINE:
+            raise VerifyError(f"inline function {function.name!r} was not spliced", function.span)
+        visible: set[Var] = set()
+        for param in function.params:
+            self._bind(param.var, visible, function.span)
+            scalar = isinstance(param.var.type, ScalarType)
+            if scalar and param.direction is not Direction.In:
+                raise VerifyError(f"scalar {param.name_hint!r} cannot be an output", function.span)
+            if isinstance(param.var.type, TileType):
+                raise VerifyError(f"tile {param.name_hint!r} cannot be a parameter", function.span)
+        ends = bool(function.body) and isinstance(function.body[-1], Return)
+        # Incore functions that lowering makes return by their outputs alone.
+        if not ends and (self._form is Form.FRONTEND or function.func_type is not _INCORE):
+            raise VerifyError(f"function {function.name!r} does not end in return", function.span)
+        self._block(function.body, visible, top=True)
+
+    def _block(self, body: Sequence[Stmt], visible: set[Var], *, top: bool = False) -> None:
+        for index, statement in enumerate(body):
+            match statement:
+                case Op():
+                    self._op(statement, visible)
+                case Call():
+                    self._call(statement, visible)
+                case For():
+                    self._for(statement, visible)
+                case If():
+                    self._if(statement, visible)
+                case Scope():
+                    self._scope(statement, visible)
+                case Return():
+                    if not top or index != len(body) - 1:
+                        raise VerifyError("return does not end its function", statement.span)
+                    self._return(statement, visible)
+
+    # --- values ----------------------------------------------------------------------------
+
+    def _bind(self, var: Var, visible: set[Var], span: Span) -> None:
+        if var in self._bound:
+            raise VerifyError(f"{var.name!r} is bound twice", span)
+        self._bound.add(var)
+        visible.add(var)
+
+    def _use(self, operand: Operand, visible: set[Var], span: Span) -> Type:
+        if isinstance(operand, Var) and operand not in visible:
+            how = "before it is bound" if operand not in self._bound else "outside its block"
+            raise VerifyError(f"{operand.name!r} is used {how}", span)
+        return type_of(operand)
+
+    def _same(self, what: str, left: Type, right: Type, span: Span) -> None:
+        if left != right:
+            raise VerifyError(f"{what}: {show_type(left)} and {show_type(right)}", span)
+
+    # --- statements ------------------------------------------------------------------------
+
+    def _op(self, op: Op, visible: set[Var]) -> None:
+        if op.op not in OPS:
+            raise VerifyError(f"there is no operation {op.op!r}", op.span)
+        for operand in op.operands:
+            self._use(operand, visible, op.span)
+        self._placement(op)
+        attrs = dict(op.attrs)
+        if self._form is Form.LOWERED:
+            attrs.pop("addr", None)
+        if not self._is_copy(op):
+            try:
+                type_ = infer_result(op.op, op.operands, attrs)
+            except IrTypeError as error:
+                raise VerifyError(str(error), op.span) from None
+            if op.result is not None:
+                self._same(f"type of {op.result.name!r}", op.result.type, type_, op.span)
+        if op.result is not None:
+            self._bind(op.result, visible, op.span)
+
+    def _is_copy(self, op: Op) -> bool:
+        """Lowering copies tiles within one space, which users cannot ask for in all spaces."""
+        if self._form is not Form.LOWERED or op.op != "tile.move" or op.result is None:
+            return False
+        space = op.attrs.get("space")
+        source = type_of(op.operands[0])
+        return (
+            isinstance(space, MemorySpace)
+            and isinstance(source, TileType)
+            and source.space is space
+            and op.result.type == source
+        )
+
+    def _placement(self, op: Op) -> None:
+        family = op.op.split(".")[0]
+        incore = self._function.func_type is FunctionKind.INCORE
+        if family == "scalar":
+            return
+        if self._form is Form.LOWERED:
+            if family == "tile":
+                allowed = incore
+            else:
+                allowed = op.op in (_CORE_MEMORY_OPS if incore else _MEMORY_OPS)
+        elif family == "tile":
+            allowed = incore or self._in_scope
+        else:
+            # Computing on tensors outside a scope is refused by code generation, with a message
+            # for users.
+            allowed = op.op != "tensor.create" or not (incore or self._in_scope)
+        if not allowed:
+            where = "an incore function" if incore else "an orchestration function"
+            raise VerifyError(f"{op.op} has no place here in {where}", op.span)
+
+    def _call(self, call: Call, visible: set[Var]) -> None:
+        if call.callee not in self._callees:
+            raise VerifyError(f"{call.callee!r} is not defined before its caller", call.span)
+        if self._in_scope or self._function.func_type is FunctionKind.INCORE:
+            raise VerifyError(f"{call.callee!r} is called on a core", call.span)
+        callee = self._program.functions[call.callee]
+        if len(call.operands) != len(callee.params):
+            raise VerifyError(
+                f"{call.callee!r} takes {len(callee.params)} operands, got {len(call.operands)}",
+                call.span,
+            )
+        written: list[Type] = []
+        for operand, param in zip(call.operands, callee.params, strict=True):
+            given, wanted = self._use(operand, visible, call.span), param.var.type
+            if not _accepts(wanted, given):
+                self._same(f"{call.callee}: {param.name_hint!r}", wanted, given, call.span)
+            if param.direction is not Direction.In:
+                written.append(given)
+        if len(written) != len(call.results):
+            raise VerifyError(
+                f"{call.callee!r} writes {len(written)} tensors, but the call has "
+                f"{len(call.results)} results",
+                call.span,
+            )
+        for result, type_ in zip(call.results, written, strict=True):
+            self._same(f"type of {result.name!r}", result.type, type_, call.span)
+            self._bind(result, visible, call.span)
+
+    def _for(self, loop: For, visible: set[Var]) -> None:
+        for bound in (loop.start, loop.stop, loop.step):
+            self._same("loop bound", self._use(bound, visible, loop.span), _INDEX, loop.span)
+        if len(loop.yields) != len(loop.carried):
+            raise VerifyError("a loop must yield each carried value", loop.span)
+        inside = set(visible)
+        self._same("loop variable", loop.var.type, _INDEX, loop.span)
+        self._bind(loop.var, inside, loop.span)
+        for carried in loop.carried:
+            what = f"carried {carried.arg.name!r}"
+            self._same(
+                what, self._use(carried.init, visible, loop.span), carried.arg.type, loop.span
+            )
+            self._bind(carried.arg, inside, loop.span)
+        self._block(loop.body, inside)
+        for carried, value in zip(loop.carried, loop.yields, strict=True):
+            what = f"carried {carried.arg.name!r}"
+            self._same(what, self._use(value, inside, loop.span), carried.arg.type, loop.span)
+            self._same(what, carried.result.type, carried.arg.type, loop.span)
+            self._bind(carried.result, visible, loop.span)
+
+    def _if(self, branch: If, visible: set[Var]) -> None:
+        condition = self._use(branch.condition, visible, branch.span)
+        self._same("condition", condition, ScalarType(BOOL), branch.span)
+        for body, yields in (
+            (branch.then_body, branch.then_yields),
+            (branch.else_body, branch.else_yields),
+        ):
+            if len(yields) != len(branch.results):
+                raise VerifyError("each branch must yield every result", branch.span)
+            inside = set(visible)
+            self._block(body, inside)
+            for result, value in zip(branch.results, yields, strict=True):
+                given = self._use(value, inside, branch.span)
+                self._same(f"result {result.name!r}", given, result.type, branch.span)
+        for result in branch.results:
+            self._bind(result, visible, branch.span)
+
+    def _scope(self, scope: Scope, visible: set[Var]) -> None:
+        if self._form is Form.LOWERED:
+            raise VerifyError("a scope was not outlined", scope.span)
+        if self._in_scope or self._function.func_type is FunctionKind.INCORE:
+            raise VerifyError("a scope stands on a core", scope.span)
+        inside = set(visible)
+        self._in_scope = True
+        self._block(scope.body, inside)
+        self._in_scope = False
+        # Only tensors leave a scope.
+        visible |= {var for var in inside if isinstance(var.type, TensorType)}
+
+    def _return(self, statement: Return, visible: set[Var]) -> None:
+        types = tuple(self._use(value, visible, statement.span) for value in statement.values)
+        if types != self._function.return_types:
+            raise VerifyError("the returned values are not of the declared types", statement.span)
+        outputs = {p.var for p in self._function.params if p.direction is not Direction.In}
+        for value in statement.values:
+            if value not in outputs:
+                raise VerifyError("only outputs can be returned", statement.span)
+
+
+_INDEX = ScalarType(INDEX)
+_INCORE = FunctionKind.INCORE
+
+
+def _accepts(wanted: Type, given: Type) -> bool:
+    """Whether an argument fits a parameter; a dynamic extent takes any."""
+    if not isinstance(wanted, TensorType) or not isinstance(given, TensorType):
+        return wanted == given
+    return (
+        wanted.dtype == given.dtype
+        and len(wanted.shape) == len(given.shape)
+        and all(
+            not isinstance(want, int) or want == have
+            for want, have in zip(wanted.shape, given.shape, strict=True)
+        )
+    )

@@ -1,0 +1,198 @@
+"""The table of operations: complete rows, the right types, and refusals that explain."""
+
+from __future__ import annotations
+
+import pytest
+from pypto.ir.dtypes import BF16, BOOL, FP16, FP32, INDEX, INT8, INT32, UINT8
+from pypto.ir.errors import IrTypeError
+from pypto.ir.nodes import Const, DynDim, MemorySpace, ScalarType, TensorType, TileType, Var
+from pypto.ir.ops import OPS, OperandKind, infer_result
+from pypto.ir.typing_rules import show_type
+
+M = DynDim("M")
+
+
+def tile(*shape, dtype=FP32, space=MemorySpace.Vec, valid=None):
+    return Var("t", TileType(shape, dtype, space, valid or shape))
+
+
+def tensor(*shape, dtype=FP32):
+    return Var("x", TensorType(shape, dtype))
+
+
+def scalar(dtype):
+    return Var("s", ScalarType(dtype))
+
+
+def index(value):
+    return Const(value, INDEX)
+
+
+def test_every_row_is_complete():
+    for name, spec in OPS.items():
+        assert spec.name == name
+        assert spec.doc
+        family, _ = name.split(".")
+        assert family in ("tile", "tensor", "scalar")
+        if family == "tensor":
+            assert not spec.mnemonic
+        assert spec.scratch == (OperandKind.SCRATCH in spec.operands)
+
+
+def test_tiles_and_tensors_have_the_same_computations():
+    def names(family, kind):
+        return {
+            name.split(".")[1]
+            for name, spec in OPS.items()
+            if name.startswith(family) and spec.operands[:1] == (kind,)
+        }
+
+    only_tiles = {"load", "store", "move"}
+    only_tensors = {"dim", "assign", "load"}
+    tiles = names("tile.", OperandKind.TILE) - only_tiles
+    tensors = names("tensor.", OperandKind.TENSOR) - only_tensors
+    assert tiles == tensors
+
+
+def test_mnemonics_are_unique_but_for_the_two_quotients():
+    used: dict[str, list[str]] = {}
+    for name, spec in OPS.items():
+        if spec.mnemonic:
+            used.setdefault(spec.mnemonic, []).append(name)
+    assert {m: names for m, names in used.items() if len(names) > 1} == {
+        "tdivs": ["tile.divs", "tile.rdivs"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "attrs", "result"),
+    [
+        ("tile.add", (tile(4, 8), tile(4, 8)), {}, tile(4, 8)),
+        ("tile.add", (tile(4, 8, valid=(3, None)), tile(4, 8, valid=(3, 8))), {},
+         tile(4, 8, valid=(3, None))),
+        ("tensor.mul", (tensor(M, 8), tensor(M, 8)), {}, tensor(M, 8)),
+        ("tile.adds", (tile(4, 8, dtype=INT8), Const(1, INT8)), {}, tile(4, 8, dtype=INT8)),
+        ("tile.row_max", (tile(4, 8, valid=(2, 5)), tile(4, 8)), {}, tile(4, 1, valid=(2, 1))),
+        ("tile.row_sum", (tile(4, 8),), {}, tile(4, 1)),
+        ("tensor.row_sum", (tensor(M, 8),), {}, tensor(M, 1)),
+        ("tile.row_expand_sub", (tile(4, 8), tile(4, 1)), {}, tile(4, 8)),
+        ("tile.col_expand_mul", (tile(4, 8), tile(1, 8)), {}, tile(4, 8)),
+        ("tile.col_expand", (tile(4, 8), tile(1, 8)), {}, tile(4, 8)),
+        ("tile.cast", (tile(4, 8),), {"dtype": BF16, "mode": "rint"}, tile(4, 8, dtype=BF16)),
+        ("tile.concat", (tile(4, 8), tile(4, 2, valid=(4, 1))), {}, tile(4, 10, valid=(4, 9))),
+        ("tile.reshape", (tile(16, 1, valid=(3, 1)),), {"shape": (1, 16)},
+         tile(1, 16, valid=(1, 3))),
+        ("tile.reshape", (tile(4, 8),), {"shape": (2, 16)}, tile(2, 16)),
+        ("tensor.reshape", (tensor(4, 8),), {"shape": (32,)}, tensor(32)),
+        ("tensor.create", (scalar(INDEX),), {"shape": (None, 8), "symbols": ("M",), "dtype": FP16},
+         tensor(M, 8, dtype=FP16)),
+        ("tensor.dim", (tensor(M, 8),), {"axis": 0}, scalar(INDEX)),
+        ("scalar.add", (scalar(INT32), Const(1, INT32)), {}, scalar(INT32)),
+        ("scalar.lt", (scalar(FP32), scalar(FP32)), {}, scalar(BOOL)),
+        ("scalar.cast", (scalar(FP32),), {"dtype": INT32}, scalar(INT32)),
+    ],
+)  # fmt: skip
+def test_result_types(op, operands, attrs, result):
+    assert infer_result(op, operands, attrs) == result.type
+
+
+@pytest.mark.parametrize("dtype", [FP16, BF16, FP32, INT8])
+def test_products_accumulate_wide(dtype):
+    left = tile(16, 32, dtype=dtype, space=MemorySpace.Mat, valid=(9, 32))
+    right = tile(32, 8, dtype=dtype, space=MemorySpace.Right)
+    acc = FP32 if dtype.is_float else INT32
+    wanted = TileType((16, 8), acc, MemorySpace.Acc, (9, 8))
+    assert infer_result("tile.matmul", (left, right), {}) == wanted
+    assert infer_result("tile.matmul_acc", (Var("c", wanted), left, right), {}) == wanted
+    whole = infer_result(
+        "tensor.matmul", (tensor(M, 8, dtype=dtype), tensor(8, 3, dtype=dtype)), {}
+    )
+    assert whole == TensorType((M, 3), acc)
+
+
+@pytest.mark.parametrize(
+    ("tensor_var", "offsets", "attrs", "shape", "valid"),
+    [
+        (tensor(64, 64), (0, 0), {}, (16, 32), (16, 32)),
+        (tensor(64), (60,), {}, (1, 4), (1, 4)),
+        (tensor(2, 3, 64, 64), (1, 2, 0, 0), {}, (16, 32), (16, 32)),
+        (tensor(M, 64), (1000, 0), {}, (16, 64), (16, 64)),
+        (tensor(60, 64), (50, 0), {"valid": (10, 64)}, (16, 64), (10, 64)),
+        (tensor(M, 64), (0, 0), {"valid": (None, 64)}, (16, 64), (None, 64)),
+    ],
+)
+def test_loads(tensor_var, offsets, attrs, shape, valid):
+    operands = [tensor_var, *map(index, offsets)]
+    given = attrs.get("valid", ())
+    operands += [scalar(INDEX) if extent is None else index(extent) for extent in given]
+    load = {"shape": shape, "space": MemorySpace.Vec, "has_valid": bool(given)}
+    result = infer_result("tile.load", operands, load)
+    assert result == TileType(shape, FP32, MemorySpace.Vec, valid)
+    stored = infer_result(
+        "tile.store", [Var("t", result), *operands[1 : 1 + len(offsets)], tensor_var], {}
+    )
+    assert stored == tensor_var.type
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "attrs", "message"),
+    [
+        ("tile.add", (tile(4, 8), tile(8, 4)), {}, "pl.add: shapes differ: [4, 8] and [8, 4]"),
+        ("tile.add", (tile(4, 8), tile(4, 8, valid=(4, 7))), {}, "valid regions differ"),
+        ("tile.add", (tile(4, 8), tensor(4, 8)), {}, "load the tensor with pl.load first"),
+        ("tile.add", (tile(4, 8),), {}, "takes 2 operands, but got 1"),
+        ("tile.add", (tile(4, 8), tile(4, 8)), {"dtype": FP32}, "takes the attributes []"),
+        ("tile.div", (tile(4, 8, dtype=INT32),) * 2, {}, "needs floating point elements"),
+        ("tile.muls", (tile(4, 8), Const(1, INT32)), {}, "element types differ"),
+        ("tile.exp", (tile(4, 8, space=MemorySpace.Acc),), {}, "vector operations read tiles in Vec"),
+        ("tile.row_max", (tile(4, 8), tile(4, 4)), {}, "tmp must be a tile like"),
+        ("tensor.row_max", (tensor(8),), {}, "must have two dimensions"),
+        ("tile.row_expand_mul", (tile(4, 8), tile(1, 8)), {}, "must be [4, 1] beside [4, 8]"),
+        ("tile.cast", (tile(4, 8),), {"dtype": INDEX, "mode": "rint"}, "cannot convert fp32 to index"),
+        ("tile.concat", (tile(4, 8, valid=(4, 7)), tile(4, 8)), {}, "valid to its last column"),
+        ("tile.reshape", (tile(4, 8, valid=(3, 8)),), {"shape": (8, 4)}, "not wholly valid"),
+        ("tile.matmul", (tile(4, 8, dtype=UINT8, space=MemorySpace.Mat),
+                         tile(8, 4, dtype=UINT8, space=MemorySpace.Mat)), {}, "cannot multiply uint8"),
+        ("tile.matmul", (tile(4, 8, space=MemorySpace.Right), tile(8, 4, space=MemorySpace.Mat)), {},
+         "it must be in Mat or Left"),
+        ("tile.matmul_acc", (tile(4, 4, space=MemorySpace.Mat), tile(4, 8, space=MemorySpace.Mat),
+                             tile(8, 4, space=MemorySpace.Mat)), {}, "argument 1 must be in Acc"),
+        ("tile.move", (tile(4, 8, space=MemorySpace.Left),), {"space": MemorySpace.Vec},
+         "from Left a tile can go to nowhere"),
+        ("tile.create", (), {"shape": (0, 4), "dtype": FP32, "space": MemorySpace.Vec},
+         "tile extents must be positive"),
+        ("tile.create", (), {"shape": (4, 4), "dtype": BOOL, "space": MemorySpace.Vec},
+         "cannot hold bool elements"),
+        ("tile.store", (tile(4, 8), index(0), index(60), tensor(64, 64)), {},
+         "writes elements 60 to 68 of axis 1, which has 64"),
+        ("tile.store", (tile(4, 8), index(0), index(0), tensor(64, 64, dtype=FP16)), {},
+         "convert the value with pl.cast(x, pl.FP16)"),
+        ("tile.store", (tile(4, 8), scalar(FP32), index(0), tensor(64, 64)), {},
+         "argument 2 must be integer scalars"),
+        ("tensor.assign", (tensor(4, 8), tensor(8, 4)), {}, "shapes differ"),
+        ("scalar.add", (scalar(INT32), scalar(INDEX)), {}, "scalar types differ: int32 and index"),
+        ("scalar.and", (scalar(INT32), scalar(BOOL)), {}, "needs truth values"),
+        ("scalar.truediv", (scalar(INT32), scalar(INT32)), {}, "use // for whole numbers"),
+    ],
+)  # fmt: skip
+def test_refusals(op, operands, attrs, message):
+    with pytest.raises(IrTypeError) as caught:
+        infer_result(op, operands, attrs)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(OPS[op].public_name + ": ")
+
+
+@pytest.mark.parametrize("dtype", [FP16, BF16])
+def test_the_accumulator_is_narrowed_when_stored(dtype):
+    acc = tile(4, 8, space=MemorySpace.Acc)
+    target = tensor(64, 64, dtype=dtype)
+    assert infer_result("tile.store", (acc, index(0), index(0), target), {}) == target.type
+
+
+def test_types_are_shown_as_users_write_them():
+    shown = [tile(4, 8, valid=(None, 8)), tensor(M, 3, dtype=BF16), scalar(INDEX)]
+    assert [show_type(v.type) for v in shown] == [
+        "tile fp32[4, 8] (valid [?, 8]) in Vec",
+        "tensor bfloat16[M, 3]",
+        "scalar index",
+    ]

@@ -1,0 +1,109 @@
+"""The text of programs: Python syntax, unique names, every type."""
+
+from __future__ import annotations
+
+import ast
+
+from pypto.ir.dtypes import BOOL, FP16, FP32, INDEX, INT32
+from pypto.ir.nodes import (
+    Call,
+    Carried,
+    Const,
+    Direction,
+    DynDim,
+    For,
+    Function,
+    FunctionKind,
+    If,
+    MemorySpace,
+    Op,
+    Param,
+    Program,
+    Return,
+    ScalarType,
+    Scope,
+    Span,
+    TensorType,
+    TileType,
+    Var,
+)
+from pypto.ir.printer import print_type
+
+SPAN = Span("kernels:entry", 3, 4)
+
+
+def sample():
+    tensor = TensorType((DynDim("rows$0"), 64), FP16)
+    x, out, n = Var("x", tensor), Var("out", tensor), Var("class", ScalarType(INT32))
+    cond = Var("not", ScalarType(BOOL))
+    tile = TileType((16, 64), FP16, MemorySpace.Vec, (None, 64))
+    a, b, c, r = Var("t", tile), Var("t", tile), Var("t", tile), Var("t", tile)
+    attrs = {"shape": (16, 64), "space": MemorySpace.Vec, "has_valid": True}
+    zero, sixteen = Const(0, INDEX), Const(16, INDEX)
+    body = (
+        Op("scalar.eq", (n, Const(3, INT32)), cond, SPAN),
+        Scope(
+            "stage",
+            (
+                Op("tile.load", (x, zero, zero, sixteen, Const(64, INDEX)), a, SPAN, attrs),
+                For(
+                    Var("i", ScalarType(INDEX)), zero, sixteen, Const(1, INDEX),
+                    (Carried(a, b, r),),
+                    (Op("tile.muls", (b, Const(float("inf"), FP16)), c, SPAN),), (c,), SPAN,
+                ),
+                If(cond, (Op("tile.store", (r, zero, zero, out), Var("out", tensor), SPAN),), (),
+                   (), (), (), SPAN),
+            ),
+            SPAN,
+        ),
+        Call("helper", (x, out), (Var("out", tensor),), SPAN),
+        Return((out,), SPAN),
+    )  # fmt: skip
+    params = (Param(x, Direction.In), Param(out, Direction.Out), Param(n, Direction.In))
+    entry = Function("entry", FunctionKind.ORCHESTRATION, params, body, (tensor,), SPAN)
+    return Program("sample", {"entry": entry}, "entry")
+
+
+def test_the_text_is_pinned_and_parses():
+    text = sample().as_python()
+    ast.parse(text)
+    assert text == sample().as_python()
+    assert text.splitlines() == [
+        "# pypto program: sample, entry: entry",
+        "",
+        "",
+        "# orchestration, from kernels:entry",
+        "def entry(x: pl.Tensor[[rows_0, 64], pl.FP16], out: pl.Out[pl.Tensor[[rows_0, 64], "
+        "pl.FP16]], _class: pl.Scalar[pl.INT32]):",
+        "    _not: pl.Scalar[pl.BOOL] = pl.scalar.eq(_class, pl.const(3, pl.INT32))",
+        '    with pl.at(level=pl.Level.CORE_GROUP, name_hint="stage"):',
+        "        t: pl.Tile[[16, 64], pl.FP16, pl.Mem.Vec, [None, 64]] = pl.tile.load(x, 0, 0, 16, "
+        "64, has_valid=True, shape=[16, 64], space=pl.Mem.Vec)",
+        "        for i, (t_1,) in pl.range(0, 16, 1, init_values=(t,)):",
+        "            t_2: pl.Tile[[16, 64], pl.FP16, pl.Mem.Vec, [None, 64]] = pl.tile.muls(t_1, "
+        'pl.const(float("inf"), pl.FP16))',
+        "            t_3 = pl.yield_(t_2)",
+        "        if _not:",
+        "            out_1: pl.Tensor[[rows_0, 64], pl.FP16] = pl.tile.store(t_3, 0, 0, out)",
+        "    out_2 = helper(x, out)",
+        "    return out",
+    ]
+
+
+def test_types():
+    assert print_type(ScalarType(FP32)) == "pl.Scalar[pl.FP32]"
+    assert print_type(TensorType((4, DynDim("M")), FP32)) == "pl.Tensor[[4, M], pl.FP32]"
+    tile = TileType((4, 8), FP32, MemorySpace.Acc, (4, 8))
+    assert print_type(tile) == "pl.Tile[[4, 8], pl.FP32, pl.Mem.Acc]"
+
+
+def test_a_name_that_ends_in_a_number_stays_unique():
+    tensor = TensorType((4, 4), FP32)
+    names = ["x_1", "x", "x", "x_1"]
+    params = tuple(Param(Var(name, tensor), Direction.In) for name in names)
+    function = Function("f", FunctionKind.INCORE, params, (Return((), SPAN),), (), SPAN)
+    tree = ast.parse(function.as_python()).body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    shown = [argument.arg for argument in tree.args.args]
+    assert len(set(shown)) == 4
+    assert shown[:2] == ["x_1", "x"]
