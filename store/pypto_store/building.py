@@ -97,8 +97,8 @@ class Build:
             return Private(private, Failure.PUBLICATION, reason)
         if not lock.owned():
             return Private(private, Failure.LOCK, "the builder forked, and this is the child")
-        layout = store.layout()
         try:
+            layout = store.layout()
             outcome = publish(layout, self._key, self._spec, directory)
         except UnfitPayload as error:
             return Private(private, Failure.PUBLICATION, str(error))

@@ -125,10 +125,14 @@ def acquire(path: str, *, shared: bool, timeout: float) -> FileLock:
             except BaseException:
                 _close(descriptor)
                 raise
-            # Someone may have removed the file while we waited (against the rules, or with the
-            # whole root): a lock on a file without a name excludes nobody.
-            if _is_named(descriptor, path):
-                return FileLock(descriptor, path)
+            try:
+                # Someone may have removed the file while we waited (against the rules, or with
+                # the whole root): a lock on a file without a name excludes nobody.
+                if _is_named(descriptor, path):
+                    return FileLock(descriptor, path)
+            except BaseException:
+                _unlock(descriptor)
+                raise
             _unlock(descriptor)
     except OSError as error:
         raise LockUnavailable(path, error.strerror or str(error)) from error

@@ -1,0 +1,90 @@
+"""Children that crash, stop and fork: what the fault tests share."""
+
+from __future__ import annotations
+
+import os
+import signal
+import traceback
+
+import pytest
+
+
+class Child:
+    """A forked process without exec, killed at the end of the test if it still lives."""
+
+    def __init__(self, action):
+        self.pid = os.fork()
+        if self.pid == 0:
+            status = 99
+            try:
+                status = int(action() or 0)
+            except BaseException:  # noqa: BLE001  a child reports everything and returns nowhere
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        self._status = None
+
+    def wait(self):
+        """The exit status, or minus the signal that ended it."""
+        if self._status is None:
+            self._status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self._status
+
+    def signal(self, number):
+        if self._status is None:
+            os.kill(self.pid, number)
+
+    def kill(self):
+        self.signal(signal.SIGKILL)
+        return self.wait()
+
+
+class Latch:
+    """A gate between processes: `wait` returns once someone has called `open`."""
+
+    def __init__(self):
+        self._read, self._write = os.pipe()
+
+    def open(self):
+        os.write(self._write, b"x" * 100)
+
+    def wait(self):
+        os.read(self._read, 1)
+
+    def close(self):
+        os.close(self._read)
+        os.close(self._write)
+
+
+@pytest.fixture
+def child():
+    """Start children; none survives the test."""
+    children = []
+
+    def start(action):
+        children.append(Child(action))
+        return children[-1]
+
+    yield start
+    for started in children:
+        started.kill()
+
+
+@pytest.fixture
+def no_sync(monkeypatch):
+    """Leave durability to the page cache, which outlives any process: the tests are bounded."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+@pytest.fixture
+def latch():
+    """Make latches."""
+    latches = []
+
+    def make():
+        latches.append(Latch())
+        return latches[-1]
+
+    yield make
+    for made in latches:
+        made.close()
