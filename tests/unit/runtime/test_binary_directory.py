@@ -18,7 +18,7 @@ from pypto.runtime.binary_directory import invalidate_binaries, obtain_binaries
 from pypto.runtime.kernel_compiler import KernelCompiler
 from pypto.runtime.kernel_config import KernelConfig, KernelEntry, OrchestrationEntry
 from pypto.runtime.sdk import Sdk
-from pypto_toolchains.process import ToolFailed
+from pypto_toolchains.process import ToolFailed, ToolTimeout
 
 ELF = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00\x3e\x00" + bytes(8)
 
@@ -44,6 +44,7 @@ class Program:
         self.cache = root / "cache"
         self.stamp = self.cache / "binary_context.json"
         self.sdk_root = sdk_root
+        self.timeout = "60"
         self.config = KernelConfig(
             platform="a2a3sim",
             runtime=RuntimeKind.TENSORMAP_AND_RINGBUFFER,
@@ -68,7 +69,10 @@ class Program:
             sdk=Sdk.load(self.sdk_root),
             runtime_name="tensormap_and_ringbuffer",
             cpu_level=cpu_level,
-            environ={"PATH": str(self.fake.directory)},
+            environ={
+                "PATH": str(self.fake.directory),
+                "PYPTO_COMPILER_TIMEOUT": self.timeout,
+            },
             build_dir=self.root.parent / "scratch",
         )
 
@@ -194,6 +198,16 @@ def test_a_failure_leaves_no_stamp(program: Program) -> None:
     program.edit("kernels/k1.cpp", good)
     assert program.obtain() == EVERYTHING
     assert not list(program.cache.glob(".*.tmp"))
+
+
+def test_a_timeout_leaves_no_stamp(program: Program) -> None:
+    program.obtain()
+    program.edit("kernels/k0.cpp", "SLOW 5")
+    program.timeout = "0.5"
+    with pytest.raises(ToolTimeout, match=r"k0\.cpp"):
+        program.obtain()
+    assert not program.stamp.exists()
+    assert list((program.root.parent / "scratch").iterdir()) == []
 
 
 def test_a_kernel_with_unread_inputs_is_always_built(program: Program) -> None:
