@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 from bootstrap.debian_bazel import ensure_debian_bazel
@@ -19,26 +18,17 @@ _MAJOR, _LEAST_MINOR = 7, 1
 _ANSWER_SECONDS = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Bazel:
-    """The program to run and, if it is one we set up, the directory it lives in."""
-
-    program: Path
-    prefix: Path | None
-
-
-def find_bazel(settings: Settings, progress: Progress) -> Bazel:
-    """Find a Bazel that can build this workspace, or set one up."""
+def find_bazel(settings: Settings, progress: Progress) -> Path:
+    """The program to run: a Bazel that can build this workspace, found or set up."""
     if settings.bazel and settings.bazel != "debian":
-        return Bazel(_told(settings.bazel, settings), None)
+        return _told(settings.bazel, settings)
     if settings.bazel is None:
         for name in ("bazel", "bazelisk"):
             found = shutil.which(name, path=settings.environ.get("PATH"))
             if found and _suits(_version(Path(found), settings)):
-                return Bazel(Path(found), None)
+                return Path(found)
     require_supported_machine()
-    program = ensure_debian_bazel(settings, progress)
-    return Bazel(program, program.parent)
+    return ensure_debian_bazel(settings, progress)
 
 
 def _told(name: str, settings: Settings) -> Path:

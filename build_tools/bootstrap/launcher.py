@@ -17,7 +17,7 @@ from pathlib import Path
 from bootstrap.command import Command, parse_command
 from bootstrap.environments import RECIPES, ensure_environment, environment_path
 from bootstrap.failure import SetupError
-from bootstrap.find_bazel import Bazel, find_bazel
+from bootstrap.find_bazel import find_bazel
 from bootstrap.host import compiler_identity, require_plain_workspace_path
 from bootstrap.inner_loop import link_outputs
 from bootstrap.progress import Progress
@@ -62,7 +62,7 @@ def _set_up(settings: Settings, progress: Progress) -> int:
     bazel = find_bazel(settings, progress)
     for name in _VISIBLE:
         ensure_environment(RECIPES[name], settings, progress)
-    progress.note(f"ready: {bazel.program}")
+    progress.note(f"ready: {bazel}")
     return 0
 
 
@@ -72,11 +72,11 @@ def _run_python(arguments: list[str], settings: Settings, progress: Progress) ->
     os.execve(python, [str(python), *arguments], dict(settings.environ) | {"PYTHONPATH": roots})  # noqa: S606
 
 
-def _run_bazel(command: Command, bazel: Bazel, compiler: str, settings: Settings) -> int:
+def _run_bazel(command: Command, bazel: Path, compiler: str, settings: Settings) -> int:
     environments = {name: environment_path(RECIPES[name], settings) for name in _VISIBLE}
-    rc = write_bazelrc(settings, bazel, environments, compiler)
+    rc = write_bazelrc(settings, environments, compiler)
     argv = [
-        str(bazel.program),
+        str(bazel),
         f"--output_user_root={settings.cache / 'out'}",
         f"--bazelrc={rc}",
         *command.startup,
@@ -85,7 +85,7 @@ def _run_bazel(command: Command, bazel: Bazel, compiler: str, settings: Settings
     ]
     environ = dict(settings.environ)
     if not command.makes_outputs:
-        os.execve(bazel.program, argv, environ)  # noqa: S606 - the program this launcher is for
+        os.execve(bazel, argv, environ)  # noqa: S606 - the program this launcher is for
     # An interrupt goes to Bazel as well, which stops in its own way and reports; wait for that.
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:

@@ -13,7 +13,8 @@ from bootstrap.failure import SetupError
 _NETWORK = re.compile(
     r"temporary failure (in name resolution|resolving)|could not (connect|resolve)"
     r"|connection (refused|timed out|reset)|name or service not known|network is unreachable"
-    r"|no route to host|max retries exceeded|newconnectionerror|read timed out|failed to establish a new connection",
+    r"|no route to host|max retries exceeded|newconnectionerror|read timed out"
+    r"|failed to establish a new connection",
     re.IGNORECASE,
 )
 _DISK_FULL = re.compile(

@@ -15,11 +15,12 @@ def cc_test(name, size = "small", copts = [], **kwargs):
         **kwargs
     )
 
-def cc_suite(srcs, sizes = {}, **kwargs):
+def cc_suite(srcs, support = [], sizes = {}, **kwargs):
     """One cc_test for each file, named as the file.
 
     Args:
       srcs: files, usually glob(["*_test.cc"]).
+      support: headers of the folder that are no tests.
       sizes: from a test's name to its size, where "small" is not enough.
       **kwargs: passed to every cc_test.
     """
@@ -27,7 +28,7 @@ def cc_suite(srcs, sizes = {}, **kwargs):
         name = source.rpartition("/")[2].rpartition(".")[0]
         cc_test(
             name = name,
-            srcs = [source],
+            srcs = [source] + support,
             size = sizes.get(name, "small"),
             **kwargs
         )

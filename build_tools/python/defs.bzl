@@ -34,7 +34,7 @@ def pybind_extension(name, srcs, deps = [], copts = [], **kwargs):
         **kwargs
     )
 
-def pytest_test(name, srcs, deps = [], data = [], args = [], conftest = [], env = {}, **kwargs):
+def pytest_test(name, srcs, deps = [], data = [], args = [], support = [], env = {}, **kwargs):
     """A test of pytest files in the test environment.
 
     Args:
@@ -43,13 +43,13 @@ def pytest_test(name, srcs, deps = [], data = [], args = [], conftest = [], env 
       deps: Python libraries.
       data: files the tests read.
       args: more arguments of pytest.
-      conftest: conftest.py files that apply.
+      support: conftest.py and other modules of the folder that are no tests.
       env: variables; HOME, XDG_CACHE_HOME and TMPDIR become the test's own directory.
       **kwargs: passed to py_test.
     """
     _py_test(
         name = name,
-        srcs = srcs + conftest + [_MAIN],
+        srcs = srcs + support + [_MAIN],
         main = _MAIN,
         args = ["$(rootpath %s)" % source for source in srcs] + args,
         data = data + [_CONFIGURATION, "@test_env//:identity.json"],
@@ -59,12 +59,12 @@ def pytest_test(name, srcs, deps = [], data = [], args = [], conftest = [], env 
         **kwargs
     )
 
-def pytest_suite(srcs, conftest = [], sizes = {}, **kwargs):
+def pytest_suite(srcs, support = [], sizes = {}, **kwargs):
     """One pytest_test for each file, named as the file.
 
     Args:
       srcs: files, usually glob(["test_*.py"]).
-      conftest: conftest.py files that apply to all of them.
+      support: conftest.py and other modules of the folder that are no tests.
       sizes: from a test's name to its size, where "small" is not enough.
       **kwargs: passed to every pytest_test.
     """
@@ -74,7 +74,7 @@ def pytest_suite(srcs, conftest = [], sizes = {}, **kwargs):
         pytest_test(
             name = name,
             srcs = [source],
-            conftest = conftest,
+            support = support,
             size = sizes.get(name, default),
             **kwargs
         )

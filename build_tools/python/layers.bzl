@@ -46,7 +46,7 @@ def layer(data = []):
     py_library(
         name = package.rpartition("/")[2],
         srcs = native.glob(["**/*.py"]),
-        data = data + native.glob(["**/py.typed"], allow_empty = True),
+        data = data + native.glob(["**/*.pyi", "**/py.typed"], allow_empty = True),
         imports = ["/".join([".."] * _depth(package))],
         visibility = _OVER_ALL + [upper + ":__subpackages__" for upper in above(package)],
         deps = below(package),
