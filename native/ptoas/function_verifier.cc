@@ -101,7 +101,13 @@ void FunctionVerifier::check(Statement& statement, ScalarOp& op) {
     use(op.operands[0], ScalarType{Element::I1});
     first = 1;
   }
-  for (std::size_t i = first; i < op.operands.size(); ++i) use(op.operands[i], op.source.type);
+  for (std::size_t i = first; i < op.operands.size(); ++i) {
+    if (from) {
+      use(op.operands[i], op.source.type);
+    } else {
+      use(op.operands[i]);  // the type was complained about already
+    }
+  }
 
   Type result = op.source.type;
   if (spec.form == ScalarForm::Compare) result = ScalarType{Element::I1};

@@ -236,12 +236,47 @@ constexpr InstructionSpec kInstructions[] = {
        {rules::matrix_product, {0, 2, 3}}}}},
 };
 
+std::string_view kind_name(const OperandSpec& operand) {
+  switch (operand.kind) {
+    case OperandKind::Tile:
+      return "tile";
+    case OperandKind::Partition:
+      return "partition";
+    case OperandKind::Scalar:
+      return "scalar";
+    case OperandKind::None:
+      break;
+  }
+  return "nothing";
+}
+
+template <class Describe>
+std::string form(const InstructionSpec& spec, Describe describe) {
+  std::string out = std::string(spec.mnemonic) + " ins(";
+  for (std::size_t i = 1; i <= spec.sources(); ++i) {
+    if (i > 1) out += ", ";
+    out += describe(spec.operands[i]);
+  }
+  return out + ") outs(" + describe(spec.operands[0]) + ")";
+}
+
 }  // namespace
 
 std::size_t InstructionSpec::sources() const {
   std::size_t count = 0;
   while (count + 1 < operands.size() && operands[count + 1].kind != OperandKind::None) ++count;
   return count;
+}
+
+std::string form_text(const InstructionSpec& spec) {
+  return form(spec, [](const OperandSpec& operand) { return std::string(kind_name(operand)); });
+}
+
+std::string signature_text(const InstructionSpec& spec) {
+  return form(spec, [](const OperandSpec& operand) {
+    const std::string where = operand.spaces == 0 ? "" : names_of(operand.spaces) + ": ";
+    return std::string(kind_name(operand)) + "{" + where + names_of(operand.elements) + "}";
+  });
 }
 
 std::span<const InstructionSpec> instruction_table() { return kInstructions; }

@@ -64,6 +64,11 @@ struct InstructionSpec {
   std::size_t sources() const;
 };
 
+// "pto.tadds ins(tile, scalar) outs(tile)"
+std::string form_text(const InstructionSpec& spec);
+// The same with what each operand may be: "pto.tmatmul ins(tile{left: f32, f16}, ...) ..."
+std::string signature_text(const InstructionSpec& spec);
+
 std::span<const InstructionSpec> instruction_table();
 
 // The rows of a mnemonic, which stand together; empty if there is no such instruction.

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "assembler.h"
+#include "instruction_table.h"
 #include "targets.h"
 #include "version.h"
 
@@ -25,6 +26,7 @@ constexpr char kUsage[] =
     "  --pto-arch=ARCH        a2a3 or a5; must agree with the module's pto.target_arch\n"
     "  --pto-level=LEVEL      accepted, no effect\n"
     "  --enable-insert-sync   accepted, no effect\n"
+    "  --list-instructions    print every form of every instruction\n"
     "  --version              print the version\n"
     "  --help                 print this text\n";
 
@@ -162,6 +164,12 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     if (argument == "--version") return std::printf("ptoas %s\n", ptoas::kVersion) < 0;
+    if (argument == "--list-instructions") {
+      for (const ptoas::InstructionSpec& spec : ptoas::instruction_table()) {
+        std::printf("%s\n", ptoas::signature_text(spec).c_str());
+      }
+      return std::ferror(stdout);
+    }
     if (argument == "--help") return std::fputs(kUsage, stdout) < 0;
   }
   Options options;

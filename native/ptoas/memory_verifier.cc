@@ -16,30 +16,6 @@ OperandKind kind_of(const Type& type) {
   return OperandKind::None;
 }
 
-std::string_view kind_name(OperandKind kind) {
-  switch (kind) {
-    case OperandKind::Tile:
-      return "a tile";
-    case OperandKind::Partition:
-      return "a partition";
-    case OperandKind::Scalar:
-      return "a scalar";
-    case OperandKind::None:
-      break;
-  }
-  return "nothing";
-}
-
-// "ins(a tile, a scalar) outs(a tile)"
-std::string form_of(const InstructionSpec& spec) {
-  std::string out = "ins(";
-  for (std::size_t i = 1; i <= spec.sources(); ++i) {
-    if (i > 1) out += ", ";
-    out += kind_name(spec.operands[i].kind);
-  }
-  return out + ") outs(" + std::string(kind_name(spec.operands[0].kind)) + ")";
-}
-
 bool kinds_match(const InstructionSpec& spec, const std::vector<const Type*>& types) {
   if (types.size() != spec.sources() + 1) return false;
   for (std::size_t i = 0; i < types.size(); ++i) {
@@ -296,10 +272,10 @@ void FunctionVerifier::check(Statement& statement, InstructionOp& op) {
   std::string forms;
   for (const InstructionSpec& spec : rows) {
     if (op.outs.size() == 1 && kinds_match(spec, types)) op.spec = &spec;
-    forms += (forms.empty() ? "" : " or ") + form_of(spec);
+    forms += (forms.empty() ? "" : " or ") + form_text(spec);
   }
   if (op.spec == nullptr) {
-    report(statement.position, quoted(op.mnemonic) + " takes " + forms);
+    report(statement.position, "expected " + forms);
     return;
   }
   if (check_row(*op.spec, op, statement.position, types)) check_attribute(op);

@@ -3,15 +3,17 @@
 namespace ptoas {
 namespace {
 
-constexpr Elements kInt = bit(Element::Index) | bit(Element::I64) | bit(Element::I32) |
-                          bit(Element::I16) | bit(Element::I8);
+constexpr Elements kSigned = bit(Element::Index) | bit(Element::I64) | bit(Element::I32) |
+                             bit(Element::I16) | bit(Element::I8);
+constexpr Elements kByte = bit(Element::UI8);
+// Operations called signed act on ui8 as its values have it: 200 / 100 is 2, 200 > 100.
+constexpr Elements kInt = kSigned | kByte;
 constexpr Elements kBit = bit(Element::I1);
 constexpr Elements kFloat = bit(Element::F32) | bit(Element::F16) | bit(Element::BF16);
-constexpr Elements kByte = bit(Element::UI8);
-constexpr Elements kAny = kInt | kBit | kFloat | kByte;
+constexpr Elements kAny = kInt | kBit | kFloat;
 
 // C++ leaves signed overflow, division by zero and oversized float-to-int conversions undefined;
-// the calls give each one meaning (native/isa, common/scalar_ops.hpp).
+// the calls give each one meaning (pto/sim/scalar_ops.hpp).
 constexpr ComparePredicate kIntegerPredicates[] = {
     {"eq", "$0 == $1"},
     {"ne", "$0 != $1"},
@@ -73,15 +75,14 @@ constexpr ScalarSpec kScalars[] = {
     {"arith.cmpf", ScalarForm::Compare, 2, kFloat, 0, "", false, Widths::Any, kFloatPredicates},
     {"arith.select", ScalarForm::Select, 3, kAny, 0, "$0 ? $1 : $2"},
 
-    convert("arith.index_cast", kInt | kByte, kInt | kByte, "static_cast<$T>($0)"),
-    convert("arith.extsi", kInt, kInt, "static_cast<$T>($0)", Widths::Grow),
-    convert("arith.extui", kInt | kBit | kByte, kInt,
-            "static_cast<$T>(pto::scalar::bits<$S>($0))", Widths::Grow),
-    convert("arith.trunci", kInt, kInt | kBit | kByte, "pto::scalar::trunci<$T>($0)",
-            Widths::Shrink),
-    convert("arith.sitofp", kInt, kFloat, "pto::scalar::sitofp<$T>($0)"),
-    convert("arith.uitofp", kBit | kByte, kFloat, "pto::scalar::sitofp<$T>($0)"),
-    convert("arith.fptosi", kFloat, kInt, "pto::scalar::fptosi<$T>($0)"),
+    convert("arith.index_cast", kInt, kInt, "static_cast<$T>($0)"),
+    convert("arith.extsi", kSigned, kSigned, "static_cast<$T>($0)", Widths::Grow),
+    convert("arith.extui", kInt | kBit, kInt, "static_cast<$T>(pto::scalar::bits<$S>($0))",
+            Widths::Grow),
+    convert("arith.trunci", kInt, kInt | kBit, "pto::scalar::trunci<$T, $S>($0)", Widths::Shrink),
+    convert("arith.sitofp", kSigned, kFloat, "pto::scalar::sitofp<$T, $S>($0)"),
+    convert("arith.uitofp", kBit | kByte, kFloat, "pto::scalar::sitofp<$T, $S>($0)"),
+    convert("arith.fptosi", kFloat, kSigned, "pto::scalar::fptosi<$T, $S>($0)"),
     convert("arith.extf", kFloat, kFloat, "static_cast<$T>($0)", Widths::Grow),
     convert("arith.truncf", kFloat, kFloat, "static_cast<$T>($0)", Widths::Shrink),
 };
