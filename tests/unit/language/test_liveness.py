@@ -30,7 +30,7 @@ from pypto.language.parser.liveness import bound_names, live_after
     ],
 )
 def test_live_names(text, live):
-    line = next(i for i, l in enumerate(text.splitlines(), 1) if "@" in l)
+    line = next(i for i, s in enumerate(text.splitlines(), 1) if "@" in s)
     tree = ast.parse(textwrap.dedent(text.replace("@", "")))
     table = live_after(tree.body)
     marked = next(n for n in ast.walk(tree) if isinstance(n, ast.Assign) and n.lineno == line)
