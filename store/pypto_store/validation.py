@@ -12,7 +12,7 @@ import hashlib
 import os
 import stat
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from pypto_store.manifest import SIZE_LIMIT, FileRecord, Manifest, ManifestError, parse
 from pypto_store.paths import MANIFEST_NAME, RESERVED_NAMES, SIGNATURE_NAME
@@ -27,13 +27,16 @@ _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _CHUNK = 256 * 1024
-_KEEP_FILE = 32 * 1024  # bytes; larger files are hashed, not kept
+_KEEP_FILE = 16 * 1024  # bytes; larger files are hashed, not kept
 _KEEP_TOTAL = 1024 * 1024
 
 # What the file system says of something of the wrong kind, rather than of a failing disk.
 _WRONG_KIND = frozenset({errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR})
 
 _scratch = threading.local()
+
+# Names in each directory of an entry, by the directory's path; None marks a subdirectory.
+_Tree: TypeAlias = "dict[str, dict[str, FileRecord | None]]"
 
 
 class SlotFault(Exception):
@@ -113,22 +116,20 @@ def validate_slot(
 
 def validate_payload(slot: int, files: Iterable[FileRecord]) -> dict[str, bytes]:
     """Check every payload file and that there is nothing else; the bytes of the small ones."""
-    tree: dict[str, dict[str, FileRecord | None]] = {"": {}}
+    tree: _Tree = {"": {}}
     for record in files:
         parent, _, name = record.path.rpartition("/")
         children = tree.get(parent)
         if children is None:
             children = _grow(tree, parent)
         children[name] = record
-    kept: dict[str, bytes] = {}
-    _validate_directory(slot, "", tree, kept, _KEEP_TOTAL)
-    return kept
+    check = _PayloadCheck(tree)
+    check.directory(slot, "")
+    return check.kept
 
 
-def _grow(
-    tree: dict[str, dict[str, FileRecord | None]], directory: str
-) -> dict[str, FileRecord | None]:
-    """Add a directory (and those above it) to the expected tree; None marks a subdirectory."""
+def _grow(tree: _Tree, directory: str) -> dict[str, FileRecord | None]:
+    """Add a directory (and those above it) to the expected tree."""
     created = tree[directory] = {}
     while directory:
         parent, _, name = directory.rpartition("/")
@@ -140,27 +141,52 @@ def _grow(
     return created
 
 
-def _validate_directory(
-    descriptor: int,
-    prefix: str,
-    tree: dict[str, dict[str, FileRecord | None]],
-    kept: dict[str, bytes],
-    budget: int,
-) -> int:
-    expected = tree[prefix]
-    # Names only: kinds are checked by opening without following links.
-    names = set(os.listdir(descriptor))
-    if not prefix:
-        if SIGNATURE_NAME in names:
-            _check_signature(descriptor)
-        names -= RESERVED_NAMES
-    if names != expected.keys():
-        _name_difference(prefix, names, expected.keys())
-    for name, record in expected.items():
-        if record is not None:
-            budget -= _check_file(descriptor, name, record, kept, budget)
-            continue
+class _PayloadCheck:
+    """One pass over a real tree against the expected one; collects the small files it reads."""
+
+    def __init__(self, tree: _Tree) -> None:
+        self.kept: dict[str, bytes] = {}
+        self._budget = _KEEP_TOTAL
+        self._tree = tree
+        self._buffer = _buffer()
+        self._vector = [self._buffer]
+
+    def directory(self, descriptor: int, prefix: str) -> None:
+        """Check one directory and everything below it."""
+        expected = self._tree[prefix]
+        self._check_names(descriptor, prefix, expected)
+        for name, record in expected.items():
+            if record is None:
+                self._subdirectory(descriptor, name, f"{prefix}/{name}" if prefix else name)
+            else:
+                self._file(descriptor, name, record)
+
+    def _check_names(
+        self, descriptor: int, prefix: str, expected: dict[str, FileRecord | None]
+    ) -> None:
+        found = 0
+        with os.scandir(descriptor) as entries:
+            for entry in entries:
+                name = entry.name
+                if name in expected:
+                    found += 1
+                    # That a directory is one, opening it will tell. The kind of a file usually
+                    # comes with its name and saves a system call per file.
+                    if expected[name] is not None and not entry.is_file(follow_symlinks=False):
+                        self._refuse(prefix, name, "is not a regular file")
+                elif prefix or name not in RESERVED_NAMES:
+                    self._refuse(prefix, name, "is not in the inventory")
+                elif name == SIGNATURE_NAME and not entry.is_file(follow_symlinks=False):
+                    self._refuse(prefix, name, "is not a regular file")
+        if found != len(expected):
+            missing = expected.keys() - set(os.listdir(descriptor))
+            self._refuse(prefix, min(missing, default="something"), "is missing")
+
+    def _refuse(self, prefix: str, name: str, what: str) -> NoReturn:
         path = f"{prefix}/{name}" if prefix else name
+        raise SlotFault(f"{path!r} {what}", path)
+
+    def _subdirectory(self, descriptor: int, name: str, path: str) -> None:
         try:
             child = os.open(name, _DIRECTORY_FLAGS, dir_fd=descriptor)
         except OSError as error:
@@ -168,25 +194,47 @@ def _validate_directory(
                 raise SlotFault(f"{path!r} is not a directory", path) from None
             raise
         try:
-            budget = _validate_directory(child, path, tree, kept, budget)
+            self.directory(child, path)
         finally:
             os.close(child)
-    return budget
 
+    def _file(self, directory: int, name: str, record: FileRecord) -> None:
+        path, size, sha256, executable = record
+        descriptor = _open_file(directory, name, path)
+        try:
+            if executable or size >= _CHUNK:
+                status = os.fstat(descriptor)
+                if status.st_size != size:
+                    raise SlotFault(f"{path!r} has {status.st_size} bytes, not {size}", path)
+                # One way only: some builders make every output executable.
+                if executable and not status.st_mode & 0o111:
+                    raise SlotFault(f"{path!r} is not executable", path)
+            if size >= _CHUNK:
+                self._in_pieces(descriptor, record)
+                return
+            # The buffer is larger than the file should be: a longer file shows by its count.
+            count = os.readv(descriptor, self._vector)
+            if count != size:  # a longer or shorter file, or a read that was cut short
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                self._in_pieces(descriptor, record)
+                return
+            data = self._buffer[:count]
+            if hashlib.sha256(data).hexdigest() != sha256:
+                raise SlotFault(f"{path!r} has changed", path)
+            if size <= _KEEP_FILE and size <= self._budget:
+                self._budget -= size
+                self.kept[path] = bytes(data)
+        finally:
+            os.close(descriptor)
 
-def _name_difference(prefix: str, names: set[str], expected: Iterable[str]) -> None:
-    where = f"{prefix}/" if prefix else ""
-    wanted = set(expected)
-    if missing := wanted - names:
-        path = where + min(missing)
-        raise SlotFault(f"{path!r} is missing", path)
-    path = where + min(names - wanted)
-    raise SlotFault(f"{path!r} is not in the inventory", path)
-
-
-def _check_signature(slot: int) -> None:
-    if not stat.S_ISREG(os.stat(SIGNATURE_NAME, dir_fd=slot, follow_symlinks=False).st_mode):
-        raise SlotFault(f"{SIGNATURE_NAME!r} is not a regular file", SIGNATURE_NAME)
+    def _in_pieces(self, descriptor: int, record: FileRecord) -> None:
+        found = hashlib.sha256()
+        total = 0
+        while total <= record.size and (count := os.readv(descriptor, self._vector)):
+            found.update(self._buffer[:count])
+            total += count
+        if total != record.size or found.hexdigest() != record.sha256:
+            raise SlotFault(f"{record.path!r} has changed", record.path)
 
 
 def _open_file(directory: int, name: str, path: str) -> int:
@@ -207,48 +255,3 @@ def _buffer() -> memoryview:
     if view is None:
         view = _scratch.view = memoryview(bytearray(_CHUNK))
     return view
-
-
-def _check_file(
-    directory: int, name: str, record: FileRecord, kept: dict[str, bytes], budget: int
-) -> int:
-    """Check one file; returns the bytes kept of it."""
-    path, size, sha256, executable = record
-    descriptor = _open_file(directory, name, path)
-    try:
-        status = os.fstat(descriptor)
-        mode = status.st_mode
-        if not stat.S_ISREG(mode):
-            raise SlotFault(f"{path!r} is not a regular file", path)
-        if status.st_size != size:
-            raise SlotFault(f"{path!r} has {status.st_size} bytes instead of {size}", path)
-        # One way only: some builders make every output executable.
-        if executable and not mode & 0o111:
-            raise SlotFault(f"{path!r} is not executable", path)
-        buffer = _buffer()
-        if size < _CHUNK:
-            count = os.readv(descriptor, [buffer])
-            data = buffer[:count]
-            found = hashlib.sha256(data)
-            if count != size:
-                count += _hash_rest(descriptor, buffer, found)
-        else:
-            data = buffer[:0]
-            found = hashlib.sha256()
-            count = _hash_rest(descriptor, buffer, found)
-        if count != size or found.hexdigest() != sha256:
-            raise SlotFault(f"{path!r} has changed", path)
-        if size <= _KEEP_FILE and size <= budget and len(data) == size:
-            kept[path] = bytes(data)
-            return size
-        return 0
-    finally:
-        os.close(descriptor)
-
-
-def _hash_rest(descriptor: int, buffer: memoryview, found: hashlib._Hash) -> int:
-    total = 0
-    while count := os.readv(descriptor, [buffer]):
-        found.update(buffer[:count])
-        total += count
-    return total

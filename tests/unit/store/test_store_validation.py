@@ -145,12 +145,12 @@ def test_generated_without_a_hint_is_told(store, tmp_path):
 
 def test_entry_renamed_away_during_validation_is_still_read_whole(store, slot, monkeypatch):
     """Cleaning moves slots aside while readers, who take no lock, may be inside."""
-    listdir = os.listdir
+    scandir = os.scandir
 
     def move_first(place):
         if slot.exists():
             slot.rename(slot.parents[1] / "trash")
-        return listdir(place)
+        return scandir(place)
 
-    monkeypatch.setattr(os, "listdir", move_first)
+    monkeypatch.setattr(os, "scandir", move_first)
     assert isinstance(store.lookup(sample_key(), READY), Hit)
