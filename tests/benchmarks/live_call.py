@@ -1,0 +1,51 @@
+"""A call of a live kernel with three tensors, over its bound call (row 6).
+
+The bound call is what the native layer does for the same tensors: submit, run, wait. What ours adds is
+everything Python does before it: binding, guards, policy, the choice of the object, the checks. The
+ratio compares that overhead with 5 microseconds.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from pathlib import Path
+
+import pypto
+import torch
+from measure import Comparison, parser, report, timed
+from sample_kernels import add
+
+
+def compare(runs: int) -> list[Comparison]:
+    """Time the whole call and the bound call in turn; report the difference."""
+    with tempfile.TemporaryDirectory() as scratch:
+        pypto.configure_cache(pypto.CacheConfig(enabled=True, root=Path(scratch) / "root"))
+        a, b, out = torch.ones(64, 64), torch.ones(64, 64), torch.empty(64, 64)
+        add(a, b, out)
+        compiled = add.compile(a, b, out)
+        bound = compiled.bind(a, b, out)
+        addresses = (a.data_ptr(), b.data_ptr(), out.data_ptr())
+        whole, bare = [], []
+        for _ in range(runs):
+            bare.append(timed(lambda: bound(*addresses), 200))
+            whole.append(timed(lambda: add(a, b, out), 200))
+        pypto.configure_cache(None)
+    overhead = statistics.median(whole) - statistics.median(bare)
+    return [
+        Comparison("6", "live call over the bound call", overhead, "5 us", 5e-6, runs, 1.0),
+        Comparison(
+            "6",
+            "live call in all",
+            statistics.median(whole),
+            "bound call",
+            statistics.median(bare),
+            runs,
+            1.5,
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    chosen = parser(__doc__, 15).parse_args()
+    report(compare(chosen.runs), chosen)
