@@ -53,7 +53,8 @@ class Recipe:
         Raises ParserError or CompileError for a kernel that cannot be compiled, and the errors of
         the assembler.
         """
-        from pypto.compiler.driver import Assembler, build_sources
+        from pypto.compiler import Assembler, PassRecord, build_sources
+        from pypto.compiler.pass_record import wants_dump
         from pypto.runtime.host import installed_sdk
         from pypto_toolchains.process import compiler_timeout
         from pypto_toolchains.ptoas import select_ptoas
@@ -65,12 +66,17 @@ class Recipe:
             self.environ,
             compiler_timeout(self.environ),
         )
+        options = self.specialization.options
+        dump = wants_dump(options.dump_passes)
+        record = PassRecord(dump=dump, profile=options.profiling, clock=time.perf_counter)
         with _Located(self.snapshot.source_map()):
             build_sources(
                 program,
                 directory,
-                target=target_of(self.specialization.options.platform),
+                target=target_of(options.platform),
                 assembler=assembler,
+                observe=record if dump or options.profiling else None,
+                extra_files=record.files,
             )
         return program
 
