@@ -1,0 +1,69 @@
+"""Kernels written as text, through every stage: parser, passes, assembler, compiler, chip."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import os
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pypto.language as pl
+import pytest
+from pypto import ir
+from pypto.ir.dtypes import DataType
+from pypto.ir.nodes import DynDim, FunctionKind, ScalarType, TensorType
+from pypto.language.parser.program import parse_program
+from pypto.language.source import FunctionSource
+from pypto.runtime.compiled_program import CompiledProgram
+
+Shape = tuple[int | str, ...]
+Compile = Callable[..., CompiledProgram]
+
+
+def _source(text: str, kind: FunctionKind, namespace: dict[str, object]) -> FunctionSource:
+    text = textwrap.dedent(text).strip() + "\n"
+    tree = ast.parse(text).body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    return FunctionSource(
+        name=tree.name,
+        unit=f"tests:{tree.name}",
+        kind=kind,
+        tree=tree,
+        file="kernel.py",
+        first_line=1,
+        namespace={**vars(builtins), "pl": pl, **namespace},
+        lines=tuple(text.splitlines()),
+        indent=0,
+    )
+
+
+def _type(value: object) -> TensorType | ScalarType:
+    if isinstance(value, DataType):
+        return ScalarType(value)
+    assert isinstance(value, tuple)
+    shape, dtype = value
+    return TensorType(tuple(DynDim(d) if isinstance(d, str) else d for d in shape), dtype)
+
+
+@pytest.fixture(scope="session")
+def compile_text(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+    """Compiles a kernel's text.
+
+    `types` gives `(shape, dtype)` for a tensor, a string being a run-time extent, and a dtype for
+    a scalar. `helpers` are texts of InCore functions that it calls.
+    """
+    base: Path = tmp_path_factory.mktemp("programs")
+
+    def run(
+        text: str, types: dict[str, object], helpers: tuple[str, ...] = (), **options: object
+    ) -> CompiledProgram:
+        sources = [_source(h, FunctionKind.INCORE, {}) for h in helpers]
+        entry = _source(text, FunctionKind.ORCHESTRATION, {s.name: s for s in sources})
+        arguments = {name: _type(value) for name, value in types.items()}
+        program = parse_program(entry, arguments, name=entry.name)
+        directory = base / f"{entry.name}_{len(os.listdir(base))}"
+        return ir.compile(program, output_dir=directory, dump_passes=False, **options)  # type: ignore[arg-type]
+
+    return run
