@@ -14,7 +14,7 @@ def py_binary(name, **kwargs):
     """A program, without invented __init__.py files."""
     _py_binary(name = name, legacy_create_init = 0, **kwargs)
 
-def pybind_extension(name, srcs, deps = [], copts = [], **kwargs):
+def pybind_extension(name, srcs, deps = [], copts = [], linkopts = [], **kwargs):
     """A pybind11 module `NAME.so`; an ABI-tagged suffix is not needed to import it.
 
     Args:
@@ -22,6 +22,7 @@ def pybind_extension(name, srcs, deps = [], copts = [], **kwargs):
       srcs: C++ sources.
       deps: C++ libraries, linked in.
       copts: more compiler options.
+      linkopts: more linker options.
       **kwargs: passed to cc_binary.
     """
     cc_binary(
@@ -29,7 +30,9 @@ def pybind_extension(name, srcs, deps = [], copts = [], **kwargs):
         srcs = srcs,
         linkshared = True,
         linkstatic = True,
-        copts = ["-fvisibility=hidden", "-fexceptions"] + copts,
+        copts = ["-fvisibility=hidden"] + copts,
+        # Bazel names a shared library by its path below the output directory.
+        linkopts = ["-Wl,-soname,%s.so" % name] + linkopts,
         deps = deps + ["@build_env//:pybind11"],
         **kwargs
     )
