@@ -71,7 +71,10 @@ void Run::execute(void (*entry)(const ChipTaskArgs&), const ChipTaskArgs& args) 
   try {
     entry(args);
   } catch (...) {
-    report_fatal("orchestration", "the orchestration threw a C++ exception");
+    FaultReport report = runtime_fault("orchestration", "the orchestration threw a C++ exception");
+    report.code = FaultCode::Exception;
+    Lock lock(pool_.mutex);
+    fail(lock, std::move(report));
   }
   header_.orchestration = nullptr;
 

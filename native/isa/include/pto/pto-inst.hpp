@@ -17,6 +17,7 @@
 #include "pto/sim/global_tensor.hpp"
 #include "pto/sim/matmul.hpp"
 #include "pto/sim/reduce.hpp"
+#include "pto/sim/scalar_ops.hpp"
 #include "pto/sim/tile.hpp"
 #include "pto/sim/transfer.hpp"
 

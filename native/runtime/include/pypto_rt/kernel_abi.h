@@ -4,7 +4,9 @@
 //   args[0..T)    ChipTensor*, one per tensor parameter
 //   args[T..T+S)  scalars, each the bits of its value in the low bytes of 64
 //   args[48]      LocalContext*, args[49] GlobalContext*
-// This header is compiled into every kernel, so it includes nothing that is not free.
+// This header is compiled into every kernel, so it includes nothing that is not free. A kernel
+// library needs no other library: the few C functions that compilers call (memcpy, memset) come
+// from the process, and faults leave a kernel without C++ exceptions.
 #ifndef PYPTO_RT_KERNEL_ABI_H_
 #define PYPTO_RT_KERNEL_ABI_H_
 
@@ -101,7 +103,7 @@ enum class FaultCode : int32_t {
   Value = 4,         // a value the operation is not defined for
   Abi = 5,           // the kernel was called in a way it was not built for
   Cancelled = 6,     // another fault, or the caller, ended the run
-  Exception = 7,     // code outside the instruction set threw
+  Exception = 7,     // the orchestration threw a C++ exception
 };
 
 // What went wrong first in a kernel, in a form that can cross library boundaries.
@@ -140,6 +142,7 @@ struct CoreContext {
   OnChipRegion regions[kRegionCount];
   OnChipRegion scratch;  // no part of the modelled chip; instructions stage operands here
   FaultRecord* fault;
+  void** escape;  // where a fault leaves the kernel to; see guard_kernel
   const SourcePosition* position;
   const ChipTensor* const* tensors;  // the task's tensors; accesses are confined to their buffers
   int32_t tensor_count;              // negative: unknown, no confinement
@@ -180,31 +183,30 @@ __attribute__((always_inline)) inline CoreContext* current_core() noexcept {
   return current_stack_header()->core;
 }
 
-// Thrown by instructions after they have filled the core's FaultRecord. It never leaves a kernel
-// library: guard_kernel catches it.
-struct KernelFaulted {};
-
 inline void copy_text(char* to, size_t capacity, const char* from) noexcept {
   size_t i = 0;
   for (; from[i] != 0 && i + 1 < capacity; ++i) to[i] = from[i];
   to[i] = 0;
 }
 
-// Fills the record once; the first fault of a task is the one that counts.
-__attribute__((noinline, cold)) inline void record_fault(CoreContext* core, FaultCode code,
-                                                         const char* op,
-                                                         const char* message) noexcept {
+// Fills the core's record and leaves the kernel.
+[[noreturn]] __attribute__((noinline, cold)) inline void raise_fault(CoreContext* core,
+                                                                     FaultCode code,
+                                                                     const char* op,
+                                                                     const char* message) noexcept {
   FaultRecord* record = core->fault;
-  if (record == nullptr || record->code != FaultCode::None) return;
   record->code = code;
   copy_text(record->op, sizeof record->op, op);
   copy_text(record->message, sizeof record->message, message);
+  record->line = record->column = record->pto_line = 0;
+  record->unit[0] = 0;
   if (const SourcePosition* at = core->position) {
     record->line = at->line;
     record->column = at->column;
     record->pto_line = at->pto_line;
     copy_text(record->unit, sizeof record->unit, at->unit);
   }
+  __builtin_longjmp(core->escape, 1);
 }
 
 template <class T>
@@ -232,30 +234,26 @@ inline LocalContext* local_context(const int64_t* args) noexcept {
   return reinterpret_cast<LocalContext*>(args[kLocalContextSlot]);
 }
 
-// Runs a kernel's body on the core that `args` names. No exception leaves it: whatever the body
-// throws becomes the core's fault record.
+// Runs a kernel's body on the core that `args` names. A fault inside it ends here, with the core's
+// record filled. Nothing is unwound on the way: a body may not rely on destructors.
 template <class Body>
-inline void guard_kernel(const int64_t* args, Body&& body) noexcept {
+inline void guard_kernel(const int64_t* args, Body&& body) {
   CoreContext* core = local_context(args)->core;
+  void* escape[5];
   core->position = nullptr;
-  if (core->abi_version != kAbiVersion) {
-    record_fault(core, FaultCode::Abi, "kernel_entry",
-                 "the kernel was compiled for another runtime version; compile it again");
-    return;
-  }
+  core->escape = escape;
+  if (__builtin_setjmp(escape) == 0) {
+    if (core->abi_version != kAbiVersion) {
+      raise_fault(core, FaultCode::Abi, "kernel_entry",
+                  "the kernel was compiled for another runtime version; compile it again");
+    }
 #ifdef PTO_SIM_ARCH_ID
-  if (core->arch != static_cast<Arch>(PTO_SIM_ARCH_ID)) {
-    record_fault(core, FaultCode::Abi, "kernel_entry",
-                 "the kernel was compiled for another architecture than this chip's");
-    return;
-  }
+    if (core->arch != static_cast<Arch>(PTO_SIM_ARCH_ID)) {
+      raise_fault(core, FaultCode::Abi, "kernel_entry",
+                  "the kernel was compiled for another architecture than this chip's");
+    }
 #endif
-  try {
     body();
-  } catch (const KernelFaulted&) {
-    // The record is filled.
-  } catch (...) {
-    record_fault(core, FaultCode::Exception, "kernel_entry", "the kernel threw a C++ exception");
   }
 }
 

@@ -1,8 +1,8 @@
-// The operations of element-wise and broadcasting instructions, on single elements.
+// The operations of element-wise and broadcasting instructions, and the runs made of them.
 #ifndef PTO_SIM_ARITHMETIC_HPP_
 #define PTO_SIM_ARITHMETIC_HPP_
 
-#include "pto/sim/fault.hpp"
+#include "pto/sim/loops.hpp"
 #include "pto/sim/math.hpp"
 
 namespace pto::sim {
@@ -72,6 +72,61 @@ struct Min {
     return Element<T>::store(minimum(a, b));
   }
 };
+
+// Op(a[i], b[i])
+template <template <class> class Op, class T>
+void run_pairs(void* out, const void* a, const void* b, int64_t count) {
+  auto* o = static_cast<T*>(out);
+  const auto* x = static_cast<const T*>(a);
+  const auto* y = static_cast<const T*>(b);
+  PTO_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) {
+    o[i] = Op<T>::apply(Element<T>::load(x[i]), Element<T>::load(y[i]));
+  }
+}
+
+// Op(a[i], *b), or Op(*b, a[i]) if reversed; b is a B.
+template <template <class> class Op, class T, class B, bool Reversed>
+void run_with(void* out, const void* a, const void* b, int64_t count) {
+  auto* o = static_cast<T*>(out);
+  const auto* x = static_cast<const T*>(a);
+  const compute_t<T> value = Element<B>::load(*static_cast<const B*>(b));
+  PTO_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) {
+    const compute_t<T> element = Element<T>::load(x[i]);
+    o[i] = Reversed ? Op<T>::apply(value, element) : Op<T>::apply(element, value);
+  }
+}
+
+// F(a[i])
+template <class F, class T>
+void run_each(void* out, const void* a, const void*, int64_t count) {
+  auto* o = static_cast<T*>(out);
+  const auto* x = static_cast<const T*>(a);
+  PTO_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) o[i] = Element<T>::store(F::apply(Element<T>::load(x[i])));
+}
+
+// a[i]
+template <class T>
+void run_copy(void* out, const void* a, const void*, int64_t count) {
+  __builtin_memmove(out, a, static_cast<size_t>(count) * sizeof(T));
+}
+
+// *b
+template <class T>
+void run_fill(void* out, const void*, const void* b, int64_t count) {
+  auto* o = static_cast<T*>(out);
+  const T value = *static_cast<const T*>(b);
+  PTO_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) o[i] = value;
+}
+
+template <class A, class... Rest>
+constexpr void require_one_type() {
+  static_assert((same_type<typename A::DType, typename Rest::DType> && ...),
+                "the operands of this instruction have one element type");
+}
 
 }  // namespace pto::sim
 

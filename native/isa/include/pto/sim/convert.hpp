@@ -2,7 +2,7 @@
 #ifndef PTO_SIM_CONVERT_HPP_
 #define PTO_SIM_CONVERT_HPP_
 
-#include "pto/sim/loops.hpp"
+#include "pto/sim/arithmetic.hpp"
 
 namespace pto {
 
@@ -58,7 +58,7 @@ inline To float_to_int(float x) noexcept {
   constexpr float top = highest_float<To>();
   constexpr float bottom = static_cast<float>(Element<To>::lowest);
   const float whole = round_whole<Mode>(x);
-  float inside = whole == whole ? whole : 0.0f;
+  float inside = is_nan(whole) ? 0.0f : whole;
   inside = inside > top ? top : inside;
   inside = inside < bottom ? bottom : inside;
   To value = static_cast<To>(inside);
@@ -83,7 +83,7 @@ inline T from_bits16(uint32_t bits) noexcept {
 // Float to fp16 or bf16 in a mode other than to-nearest-even.
 template <class To, RoundMode Mode>
 inline To narrow_directed(float x) noexcept {
-  if (x != x) return static_cast<To>(x);
+  if (is_nan(x)) return static_cast<To>(x);
   const float magnitude = __builtin_fabsf(x);
   const bool negative = (float_bits(x) >> 31) != 0;
   const auto value = [](uint32_t bits) { return static_cast<float>(from_bits16<To>(bits)); };
@@ -130,11 +130,51 @@ inline To convert_element(From value) noexcept {
   }
 }
 
-template <RoundMode Mode, class Dst, class Src>
-inline void convert_tile(const Dst& dst, const Src& src) {
-  map_elements(
-      dst,
-      [](typename Src::DType x) { return convert_element<typename Dst::DType, Mode>(x); }, src);
+// convert(a[i])
+template <class To, class From, RoundMode Mode>
+void run_convert(void* out, const void* a, const void*, int64_t count) {
+  auto* o = static_cast<To*>(out);
+  const auto* x = static_cast<const From*>(a);
+  PTO_INDEPENDENT
+  for (int64_t i = 0; i < count; ++i) o[i] = convert_element<To, Mode>(x[i]);
+}
+
+// The run that moves elements from one tile to another in the default mode.
+template <class To, class From>
+constexpr Run move_run() noexcept {
+  if constexpr (same_type<To, From>) {
+    return run_copy<To>;
+  } else {
+    return run_convert<To, From, RoundMode::CAST_RINT>;
+  }
+}
+
+template <class To, class From>
+__attribute__((always_inline)) inline Run convert_run(RoundMode mode) noexcept {
+  switch (mode) {
+    case RoundMode::CAST_NONE:
+    case RoundMode::CAST_RINT:
+      break;
+    case RoundMode::CAST_ROUND:
+      return run_convert<To, From, RoundMode::CAST_ROUND>;
+    case RoundMode::CAST_FLOOR:
+      return run_convert<To, From, RoundMode::CAST_FLOOR>;
+    case RoundMode::CAST_CEIL:
+      return run_convert<To, From, RoundMode::CAST_CEIL>;
+    case RoundMode::CAST_TRUNC:
+      return run_convert<To, From, RoundMode::CAST_TRUNC>;
+    case RoundMode::CAST_ODD:
+      return run_convert<To, From, RoundMode::CAST_ODD>;
+  }
+  return move_run<To, From>();
+}
+
+PTO_SHARED inline void require_apart(const char* op, const TileView& dst, int64_t dst_element,
+                                     const TileView& src, int64_t src_element) {
+  if (dst_element != src_element && overlaps(dst, dst_element, src, src_element)) {
+    fault(FaultCode::OnChipBounds, op,
+          "destination and source overlap but differ in element size");
+  }
 }
 
 }  // namespace sim
@@ -144,27 +184,11 @@ inline void convert_tile(const Dst& dst, const Src& src) {
 // infinity (or, toward zero, to the largest finite value).
 template <class Dst, class Src>
 __attribute__((always_inline)) inline void TCVT(Dst& dst, const Src& src, RoundMode mode) {
-  sim::require_bound("TCVT", dst);
-  sim::require_valid("TCVT", "the source", src, dst.GetValidRow(), dst.GetValidCol());
-  if (sizeof(typename Dst::DType) != sizeof(typename Src::DType) && sim::overlaps(dst, src)) {
-    sim::fault(sim::FaultCode::OnChipBounds, "TCVT",
-               sim::Message() << "destination and source overlap but differ in element size");
-  }
-  switch (mode) {
-    case RoundMode::CAST_NONE:
-    case RoundMode::CAST_RINT:
-      return sim::convert_tile<RoundMode::CAST_RINT>(dst, src);
-    case RoundMode::CAST_ROUND:
-      return sim::convert_tile<RoundMode::CAST_ROUND>(dst, src);
-    case RoundMode::CAST_FLOOR:
-      return sim::convert_tile<RoundMode::CAST_FLOOR>(dst, src);
-    case RoundMode::CAST_CEIL:
-      return sim::convert_tile<RoundMode::CAST_CEIL>(dst, src);
-    case RoundMode::CAST_TRUNC:
-      return sim::convert_tile<RoundMode::CAST_TRUNC>(dst, src);
-    case RoundMode::CAST_ODD:
-      return sim::convert_tile<RoundMode::CAST_ODD>(dst, src);
-  }
+  using To = typename Dst::DType;
+  using From = typename Src::DType;
+  sim::require_apart("TCVT", dst.view(), sizeof(To), src.view(), sizeof(From));
+  sim::walk_one("TCVT", sim::convert_run<To, From>(mode), dst.view(), src.view(), nullptr,
+                sizeof(To), sizeof(From));
 }
 
 }  // namespace pto

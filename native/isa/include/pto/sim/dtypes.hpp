@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "pto/sim/fp16_support.hpp"
+
 namespace pto {
 
 #if defined(__aarch64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 13
@@ -17,12 +19,21 @@ namespace sim {
 inline uint32_t float_bits(float value) noexcept { return __builtin_bit_cast(uint32_t, value); }
 inline float bits_float(uint32_t bits) noexcept { return __builtin_bit_cast(float, bits); }
 
+// By its bits: gcc turns `x != x` on a converted fp16 into a call of the fp16 comparison.
+inline bool is_nan(float value) noexcept {
+  return static_cast<int32_t>(float_bits(value) & 0x7fffffffu) > 0x7f800000;
+}
+template <class T>
+constexpr bool is_nan(T) noexcept {
+  return false;
+}
+
 // To nearest, ties to even; NaN stays NaN (quiet, sign and leading payload kept).
 inline uint16_t bf16_from_float(float value) noexcept {
   const uint32_t bits = float_bits(value);
   const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   const uint32_t quiet = (bits >> 16) | 0x40u;
-  return static_cast<uint16_t>(value != value ? quiet : rounded);
+  return static_cast<uint16_t>(is_nan(value) ? quiet : rounded);
 }
 
 }  // namespace sim
@@ -128,13 +139,6 @@ inline T lowest() noexcept {
   } else {
     return Element<T>::lowest;
   }
-}
-
-// A scalar operand as the element type's compute type. Float scalars keep fp32 precision next to
-// fp16 and bf16 tiles.
-template <class T, class S>
-inline compute_t<T> scalar_operand(S value) noexcept {
-  return static_cast<compute_t<T>>(value);
 }
 
 }  // namespace sim

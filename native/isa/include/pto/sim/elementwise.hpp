@@ -3,56 +3,76 @@
 #define PTO_SIM_ELEMENTWISE_HPP_
 
 #include "pto/sim/arithmetic.hpp"
-#include "pto/sim/loops.hpp"
 
 namespace pto {
 namespace sim {
 
 template <template <class> class Op, class Dst, class A, class B>
-__attribute__((always_inline)) inline void binary(const char* op, const Dst& dst, const A& a,
-                                                  const B& b) {
+inline void binary(const char* op, const Dst& dst, const A& a, const B& b) {
+  require_one_type<Dst, A, B>();
   using T = typename Dst::DType;
-  static_assert(same_type<T, typename A::DType> && same_type<T, typename B::DType>,
-                "operands of an element-wise instruction have one element type");
-  require_bound(op, dst);
-  require_valid(op, "the first source", a, dst.GetValidRow(), dst.GetValidCol());
-  require_valid(op, "the second source", b, dst.GetValidRow(), dst.GetValidCol());
-  map_elements(
-      dst, [](T x, T y) { return Op<T>::apply(Element<T>::load(x), Element<T>::load(y)); }, a, b);
+  walk_two(op, run_pairs<Op, T>, dst.view(), a.view(), b.view(), sizeof(T));
 }
 
-// Op(element, scalar), or Op(scalar, element) when reversed.
+// Op(element, scalar), or Op(scalar, element) when reversed. The scalar is taken in the compute
+// type: next to fp16 and bf16 tiles a float scalar keeps its precision.
 template <template <class> class Op, bool Reversed, class Dst, class A, class S>
-__attribute__((always_inline)) inline void with_scalar(const char* op, const Dst& dst, const A& a,
-                                                       S scalar) {
+inline void with_scalar(const char* op, const Dst& dst, const A& a, S scalar) {
+  require_one_type<Dst, A>();
   using T = typename Dst::DType;
-  static_assert(same_type<T, typename A::DType>,
-                "operands of an element-wise instruction have one element type");
-  require_bound(op, dst);
-  require_valid(op, "the source", a, dst.GetValidRow(), dst.GetValidCol());
-  const compute_t<T> s = scalar_operand<T>(scalar);
-  map_elements(
-      dst,
-      [s](T x) {
-        return Reversed ? Op<T>::apply(s, Element<T>::load(x)) : Op<T>::apply(Element<T>::load(x), s);
-      },
-      a);
+  using C = compute_t<T>;
+  const C value = static_cast<C>(scalar);
+  walk_one(op, run_with<Op, T, C, Reversed>, dst.view(), a.view(), &value, sizeof(T), sizeof(T));
 }
 
 template <class F, class Dst, class A>
-__attribute__((always_inline)) inline void unary(const char* op, const Dst& dst, const A& a, F f) {
+inline void unary(const char* op, const Dst& dst, const A& a) {
+  require_one_type<Dst, A>();
   using T = typename Dst::DType;
-  static_assert(same_type<T, typename A::DType>,
-                "operands of an element-wise instruction have one element type");
-  require_bound(op, dst);
-  require_valid(op, "the source", a, dst.GetValidRow(), dst.GetValidCol());
-  map_elements(dst, [f](T x) { return Element<T>::store(f(Element<T>::load(x))); }, a);
+  walk_one(op, run_each<F, T>, dst.view(), a.view(), nullptr, sizeof(T), sizeof(T));
 }
 
-template <class Dst>
-constexpr void require_float() {
+template <class F, class Dst, class A>
+inline void float_unary(const char* op, const Dst& dst, const A& a) {
   static_assert(is_float<typename Dst::DType>, "this instruction needs a floating-point tile");
+  unary<F>(op, dst, a);
 }
+
+struct Exp {
+  static float apply(float x) noexcept { return exp_f32(x); }
+};
+struct Log {
+  static float apply(float x) noexcept { return log_f32(x); }
+};
+struct Sqrt {
+  static float apply(float x) noexcept { return sqrt_f32(x); }
+};
+struct Rsqrt {
+  static float apply(float x) noexcept { return 1.0f / sqrt_f32(x); }
+};
+struct Recip {
+  static float apply(float x) noexcept { return 1.0f / x; }
+};
+struct Neg {
+  static float apply(float x) noexcept { return -x; }
+  template <class C>
+  static C apply(C x) noexcept {
+    return Sub<C>::apply(0, x);
+  }
+};
+struct Abs {
+  static float apply(float x) noexcept { return __builtin_fabsf(x); }
+  template <class C>
+  static C apply(C x) noexcept {
+    return x < 0 ? Sub<C>::apply(0, x) : x;
+  }
+};
+struct Relu {
+  template <class C>
+  static C apply(C x) noexcept {
+    return x <= 0 ? static_cast<C>(0) : x;
+  }
+};
 
 // Tells a tile operand from a scalar one.
 template <class T>
@@ -122,64 +142,44 @@ inline void TMINS(Dst& dst, const A& a, S scalar) {
 
 template <class Dst, class A>
 inline void TEXP(Dst& dst, const A& a) {
-  sim::require_float<Dst>();
-  sim::unary("TEXP", dst, a, [](float x) { return sim::exp_f32(x); });
+  sim::float_unary<sim::Exp>("TEXP", dst, a);
 }
 template <class Dst, class A>
 inline void TLOG(Dst& dst, const A& a) {
-  sim::require_float<Dst>();
-  sim::unary("TLOG", dst, a, [](float x) { return sim::log_f32(x); });
+  sim::float_unary<sim::Log>("TLOG", dst, a);
 }
 template <class Dst, class A>
 inline void TSQRT(Dst& dst, const A& a) {
-  sim::require_float<Dst>();
-  sim::unary("TSQRT", dst, a, [](float x) { return sim::sqrt_f32(x); });
+  sim::float_unary<sim::Sqrt>("TSQRT", dst, a);
 }
 template <class Dst, class A>
 inline void TRSQRT(Dst& dst, const A& a) {
-  sim::require_float<Dst>();
-  sim::unary("TRSQRT", dst, a, [](float x) { return 1.0f / sim::sqrt_f32(x); });
+  sim::float_unary<sim::Rsqrt>("TRSQRT", dst, a);
 }
 template <class Dst, class A>
 inline void TRECIP(Dst& dst, const A& a) {
-  sim::require_float<Dst>();
-  sim::unary("TRECIP", dst, a, [](float x) { return 1.0f / x; });
+  sim::float_unary<sim::Recip>("TRECIP", dst, a);
 }
 template <class Dst, class A>
 inline void TNEG(Dst& dst, const A& a) {
-  using T = typename Dst::DType;
-  sim::unary("TNEG", dst, a, [](sim::compute_t<T> x) {
-    if constexpr (sim::is_float<T>) {
-      return -x;
-    } else {
-      return sim::Sub<T>::apply(0, x);
-    }
-  });
+  sim::unary<sim::Neg>("TNEG", dst, a);
 }
 template <class Dst, class A>
 inline void TABS(Dst& dst, const A& a) {
-  using T = typename Dst::DType;
-  sim::unary("TABS", dst, a, [](sim::compute_t<T> x) {
-    if constexpr (sim::is_float<T>) {
-      return __builtin_fabsf(x);
-    } else {
-      return x < 0 ? sim::Sub<T>::apply(0, x) : x;
-    }
-  });
+  sim::unary<sim::Abs>("TABS", dst, a);
 }
 template <class Dst, class A>
 inline void TRELU(Dst& dst, const A& a) {
-  using C = sim::compute_t<typename Dst::DType>;
-  sim::unary("TRELU", dst, a, [](C x) { return x <= 0 ? static_cast<C>(0) : x; });
+  sim::unary<sim::Relu>("TRELU", dst, a);
 }
 
 // Fills the valid region.
 template <class Dst, class S>
 inline void TEXPANDS(Dst& dst, S scalar) {
   using T = typename Dst::DType;
-  sim::require_bound("TEXPANDS", dst);
-  const T value = sim::Element<T>::store(sim::scalar_operand<T>(scalar));
-  sim::map_elements(dst, [value]() { return value; });
+  const T value = sim::Element<T>::store(static_cast<sim::compute_t<T>>(scalar));
+  sim::walk_one("TEXPANDS", sim::run_fill<T>, dst.view(), dst.view(), &value, sizeof(T),
+                sizeof(T));
 }
 
 }  // namespace pto

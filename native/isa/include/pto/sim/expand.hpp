@@ -3,56 +3,48 @@
 #define PTO_SIM_EXPAND_HPP_
 
 #include "pto/sim/arithmetic.hpp"
-#include "pto/sim/loops.hpp"
 
 namespace pto {
 namespace sim {
 
+PTO_SHARED inline void walk_rows(const char* op, Run run, const TileView& dst, const TileView& full,
+                                 const TileView& per_row, int64_t element) {
+  require_bound(op, dst);
+  require(op, "the full source", full, dst.valid_rows, dst.valid_cols);
+  require(op, "the per-row source", per_row, dst.valid_rows, 1);
+  walk(run, operand_of(dst, element), operand_of(full, element), per_row_of(per_row, element),
+       dst.valid_rows, dst.valid_cols);
+}
+
+PTO_SHARED inline void walk_cols(const char* op, Run run, const TileView& dst, const TileView& full,
+                                 const TileView& per_col, int64_t element) {
+  require_bound(op, dst);
+  require(op, "the full source", full, dst.valid_rows, dst.valid_cols);
+  require(op, "the per-column source", per_col, 1, dst.valid_cols);
+  walk(run, operand_of(dst, element), operand_of(full, element), per_col_of(per_col, element),
+       dst.valid_rows, dst.valid_cols);
+}
+
 // dst(r, c) = Op(full(r, c), per_row(r, 0))
 template <template <class> class Op, class Dst, class Full, class PerRow>
-__attribute__((always_inline)) inline void expand_rows(const char* op, const Dst& dst,
-                                                       const Full& full, const PerRow& per_row) {
+inline void expand_rows(const char* op, const Dst& dst, const Full& full, const PerRow& per_row) {
+  require_one_type<Dst, Full, PerRow>();
   using T = typename Dst::DType;
-  static_assert(same_type<T, typename Full::DType> && same_type<T, typename PerRow::DType>,
-                "operands of an expanding instruction have one element type");
-  require_bound(op, dst);
-  const int64_t rows = dst.GetValidRow();
-  const int64_t cols = dst.GetValidCol();
-  require_valid(op, "the full source", full, rows, cols);
-  require_valid(op, "the per-row source", per_row, rows, 1);
-  for (int64_t r = 0; r < rows; ++r) {
-    const compute_t<T> value = Element<T>::load(*per_row.at(r, 0));
-    T* out = dst.at(r, 0);
-    const T* in = full.at(r, 0);
-    PTO_INDEPENDENT
-    for (int64_t c = 0; c < cols; ++c) {
-      out[c * Dst::ColStride] = Op<T>::apply(Element<T>::load(in[c * Full::ColStride]), value);
-    }
-  }
+  walk_rows(op, run_with<Op, T, T, false>, dst.view(), full.view(), per_row.view(), sizeof(T));
 }
 
 // dst(r, c) = Op(full(r, c), per_col(0, c))
 template <template <class> class Op, class Dst, class Full, class PerCol>
-__attribute__((always_inline)) inline void expand_cols(const char* op, const Dst& dst,
-                                                       const Full& full, const PerCol& per_col) {
+inline void expand_cols(const char* op, const Dst& dst, const Full& full, const PerCol& per_col) {
+  require_one_type<Dst, Full, PerCol>();
   using T = typename Dst::DType;
-  static_assert(same_type<T, typename Full::DType> && same_type<T, typename PerCol::DType>,
-                "operands of an expanding instruction have one element type");
-  require_bound(op, dst);
-  const int64_t rows = dst.GetValidRow();
-  const int64_t cols = dst.GetValidCol();
-  require_valid(op, "the full source", full, rows, cols);
-  require_valid(op, "the per-column source", per_col, 1, cols);
-  const T* values = per_col.at(0, 0);
-  for (int64_t r = 0; r < rows; ++r) {
-    T* out = dst.at(r, 0);
-    const T* in = full.at(r, 0);
-    PTO_INDEPENDENT
-    for (int64_t c = 0; c < cols; ++c) {
-      out[c * Dst::ColStride] = Op<T>::apply(Element<T>::load(in[c * Full::ColStride]),
-                                             Element<T>::load(values[c * PerCol::ColStride]));
-    }
-  }
+  walk_cols(op, run_pairs<Op, T>, dst.view(), full.view(), per_col.view(), sizeof(T));
+}
+
+// b[i], whatever a is.
+template <class T>
+void run_copy_second(void* out, const void*, const void* b, int64_t count) {
+  __builtin_memmove(out, b, static_cast<size_t>(count) * sizeof(T));
 }
 
 }  // namespace sim
@@ -94,34 +86,18 @@ inline void TCOLEXPANDDIV(Dst& dst, const Full& full, const PerCol& per_col) {
 // Every column of dst becomes `column`.
 template <class Dst, class Column>
 inline void TROWEXPAND(Dst& dst, const Column& column) {
+  sim::require_one_type<Dst, Column>();
   using T = typename Dst::DType;
-  static_assert(sim::same_type<T, typename Column::DType>,
-                "operands of an expanding instruction have one element type");
-  sim::require_bound("TROWEXPAND", dst);
-  sim::require_valid("TROWEXPAND", "the source", column, dst.GetValidRow(), 1);
-  for (int64_t r = 0; r < dst.GetValidRow(); ++r) {
-    const T value = *column.at(r, 0);
-    T* out = dst.at(r, 0);
-    PTO_INDEPENDENT
-    for (int64_t c = 0; c < dst.GetValidCol(); ++c) out[c * Dst::ColStride] = value;
-  }
+  sim::walk_rows("TROWEXPAND", sim::run_fill<T>, dst.view(), dst.view(), column.view(), sizeof(T));
 }
 
 // Every row of dst becomes `row`.
 template <class Dst, class Row>
 inline void TCOLEXPAND(Dst& dst, const Row& row) {
+  sim::require_one_type<Dst, Row>();
   using T = typename Dst::DType;
-  static_assert(sim::same_type<T, typename Row::DType>,
-                "operands of an expanding instruction have one element type");
-  sim::require_bound("TCOLEXPAND", dst);
-  const int64_t cols = dst.GetValidCol();
-  sim::require_valid("TCOLEXPAND", "the source", row, 1, cols);
-  for (int64_t r = 0; r < dst.GetValidRow(); ++r) {
-    T* out = dst.at(r, 0);
-    const T* in = row.at(0, 0);
-    PTO_INDEPENDENT
-    for (int64_t c = 0; c < cols; ++c) out[c * Dst::ColStride] = in[c * Row::ColStride];
-  }
+  sim::walk_cols("TCOLEXPAND", sim::run_copy_second<T>, dst.view(), dst.view(), row.view(),
+                 sizeof(T));
 }
 
 }  // namespace pto

@@ -8,6 +8,14 @@
 // optimizer alike.
 #define PTO_COLD __attribute__((noinline, cold))
 
+// One copy a kernel, whatever the tiles: what a kernel costs to compile is the code behind its
+// instructions, so everything that does not depend on element types is a plain function like this.
+#if defined(__clang__)
+#define PTO_SHARED __attribute__((noinline))
+#else
+#define PTO_SHARED __attribute__((noinline, noclone))
+#endif
+
 namespace pto::sim {
 
 using pypto_rt::FaultCode;
@@ -42,22 +50,24 @@ class Message {
   char text_[sizeof pypto_rt::FaultRecord::message] = {};
 };
 
-[[noreturn]] PTO_COLD inline void fault(FaultCode code, const char* op,
-                                                                const Message& message) {
-  pypto_rt::record_fault(pypto_rt::current_core(), code, op, message.text());
-  throw pypto_rt::KernelFaulted{};
+[[noreturn]] PTO_COLD inline void fault(FaultCode code, const char* op, const char* message) {
+  pypto_rt::raise_fault(pypto_rt::current_core(), code, op, message);
+}
+
+[[noreturn]] PTO_COLD inline void fault(FaultCode code, const char* op, const Message& message) {
+  fault(code, op, message.text());
 }
 
 // An operation on values it is not defined for.
 [[noreturn]] PTO_COLD inline void fault_value(const char* op, const char* message) {
-  fault(FaultCode::Value, op, Message() << message);
+  fault(FaultCode::Value, op, message);
 }
 
 // What is rarely due between two instructions: a look at signals, and the end of a cancelled run.
 PTO_COLD inline void pause(pypto_rt::CoreContext* core) {
   if (core->poll != nullptr) core->poll(core);
   if (__atomic_load_n(&core->cancelled, __ATOMIC_RELAXED) != 0) {
-    fault(FaultCode::Cancelled, "cancel", Message() << "the run has ended early");
+    fault(FaultCode::Cancelled, "cancel", "the run has ended early");
   }
 }
 

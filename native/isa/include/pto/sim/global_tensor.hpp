@@ -11,60 +11,102 @@ enum class Layout { ND, DN, NZ };
 
 namespace sim {
 
+// What instructions see of a global tensor. Strides are in elements.
+struct Window {
+  unsigned char* data;
+  int64_t shape[5];
+  int64_t stride[5];
+
+  int64_t rows() const noexcept { return shape[0] * shape[1] * shape[2] * shape[3]; }
+  int64_t cols() const noexcept { return shape[4]; }
+};
+
 // Five numbers, each a template argument or, where that is -1, a run-time value.
 template <int64_t N0, int64_t N1, int64_t N2, int64_t N3, int64_t N4>
 struct FiveExtents {
-  static constexpr int64_t fixed[5] = {N0, N1, N2, N3, N4};
   int64_t value[5];
 
-  // All five, or one per dynamic entry in order; a dynamic entry that is not given is 1.
+  FiveExtents(int64_t n0, int64_t n1, int64_t n2, int64_t n3, int64_t n4) noexcept
+      : value{N0 < 0 ? n0 : N0, N1 < 0 ? n1 : N1, N2 < 0 ? n2 : N2, N3 < 0 ? n3 : N3,
+              N4 < 0 ? n4 : N4} {}
+
+  // One number per dynamic entry, in order; a dynamic entry that is not given is 1.
   template <class... Ints>
-  FiveExtents(Ints... given) noexcept {
-    static_assert(sizeof...(Ints) <= 5);
-    const int64_t list[] = {static_cast<int64_t>(given)..., 0};
+    requires(sizeof...(Ints) < 5)
+  explicit FiveExtents(Ints... given) noexcept {
+    const int64_t fixed[] = {N0, N1, N2, N3, N4};
+    const int64_t list[] = {static_cast<int64_t>(given)..., 1};
     int next = 0;
     for (int i = 0; i < 5; ++i) {
-      if constexpr (sizeof...(Ints) == 5) {
-        value[i] = fixed[i] < 0 ? list[i] : fixed[i];
-      } else {
-        value[i] = fixed[i] >= 0                                  ? fixed[i]
-                   : next < static_cast<int>(sizeof...(Ints)) ? list[next++]
-                                                                  : 1;
-      }
+      value[i] = fixed[i] >= 0 ? fixed[i] : list[next];
+      if (fixed[i] < 0 && next < static_cast<int>(sizeof...(Ints))) ++next;
     }
   }
 };
 
-// Faults unless the bytes lie inside one of the task's tensors. Views come from text that can be
-// edited by hand; this is what keeps such text from touching memory that is not the task's.
-__attribute__((noinline)) inline void confine(uint64_t begin, uint64_t bytes) {
-  const pypto_rt::CoreContext* core = pypto_rt::current_core();
-  if (core->tensor_count < 0) return;
-  for (int32_t i = 0; i < core->tensor_count; ++i) {
-    const ChipTensor& tensor = *core->tensors[i];
-    if (begin >= tensor.addr && begin - tensor.addr <= tensor.size &&
-        bytes <= tensor.size - (begin - tensor.addr)) {
-      return;
-    }
-  }
+[[noreturn]] PTO_COLD inline void fault_confined(int64_t bytes) {
   fault(FaultCode::GlobalBounds, "make_tensor_view",
-        Message() << "a view of " << static_cast<int64_t>(bytes)
+        Message() << "a view of " << bytes
                   << " bytes reaches outside the tensors that were passed to the kernel");
 }
 
-[[noreturn]] PTO_COLD inline void fault_view(int dim, int64_t extent,
-                                                                     int64_t stride) {
+[[noreturn]] PTO_COLD inline void fault_view(int dim, int64_t extent, int64_t stride) {
   fault(FaultCode::GlobalBounds, "make_tensor_view",
         Message() << "dimension " << int64_t{dim} - 5 << " has extent " << extent << " and stride "
                   << stride);
 }
 
-[[noreturn]] PTO_COLD inline void fault_partition(int dim, int64_t offset,
-                                                                          int64_t size,
-                                                                          int64_t extent) {
+[[noreturn]] PTO_COLD inline void fault_partition(int dim, int64_t offset, int64_t size,
+                                                  int64_t extent) {
   fault(FaultCode::GlobalBounds, "partition_view",
         Message() << "offset " << offset << " and size " << size << " reach outside dimension "
                   << int64_t{dim} - 5 << " of extent " << extent);
+}
+
+// Faults unless the window lies inside one of the task's tensors. Views come from text that can be
+// edited by hand; this is what keeps such text from touching memory that is not the task's.
+PTO_SHARED inline void confine(const Window& window, int64_t element) {
+  int64_t bytes = element;
+  bool empty = false;
+#pragma GCC unroll 1
+  for (int i = 0; i < 5; ++i) {
+    int64_t reach = 0;
+    const int64_t extent = window.shape[i];
+    if (extent < 0 || window.stride[i] < 0 ||
+        __builtin_mul_overflow((extent - (extent > 0)) * element, window.stride[i], &reach) ||
+        __builtin_add_overflow(bytes, reach, &bytes)) {
+      fault_view(i, extent, window.stride[i]);
+    }
+    empty |= extent == 0;
+  }
+  const pypto_rt::CoreContext* core = pypto_rt::current_core();
+  if (empty || core->tensor_count < 0) return;
+  const auto begin = reinterpret_cast<uint64_t>(window.data);
+  for (int32_t i = 0; i < core->tensor_count; ++i) {
+    const ChipTensor& tensor = *core->tensors[i];
+    const uint64_t from = begin - tensor.addr;
+    if (begin >= tensor.addr && from <= tensor.size &&
+        static_cast<uint64_t>(bytes) <= tensor.size - from) {
+      return;
+    }
+  }
+  fault_confined(bytes);
+}
+
+// The window of `sizes` elements at `offsets`.
+PTO_SHARED inline Window part(const Window& whole, const int64_t* offsets, const int64_t* sizes,
+                              int64_t element) {
+  Window window = whole;
+#pragma GCC unroll 1
+  for (int i = 0; i < 5; ++i) {
+    if (offsets[i] < 0 || sizes[i] < 0 || sizes[i] > whole.shape[i] ||
+        offsets[i] > whole.shape[i] - sizes[i]) {
+      fault_partition(i, offsets[i], sizes[i], whole.shape[i]);
+    }
+    window.data += offsets[i] * whole.stride[i] * element;
+    window.shape[i] = sizes[i];
+  }
+  return window;
 }
 
 }  // namespace sim
@@ -85,66 +127,29 @@ class GlobalTensor {
  public:
   using DType = T;
 
-  GlobalTensor(T* data, const ShapeT& shape, const StrideT& stride)
-      : GlobalTensor(Unchecked{}, data, shape.value, stride.value) {
-    uint64_t last = 0;
-    bool empty = false;
-    for (int i = 0; i < 5; ++i) {
-      uint64_t reach = 0;
-      if (__builtin_expect(
-              shape_[i] < 0 || stride_[i] < 0 ||
-                  __builtin_mul_overflow(static_cast<uint64_t>(shape_[i] - (shape_[i] > 0)),
-                                         static_cast<uint64_t>(stride_[i]), &reach) ||
-                  __builtin_add_overflow(last, reach, &last) || last > (uint64_t{1} << 56),
-              0)) {
-        sim::fault_view(i, shape_[i], stride_[i]);
-      }
-      empty |= shape_[i] == 0;
-    }
-    if (!empty) sim::confine(reinterpret_cast<uint64_t>(data), (last + 1) * sizeof(T));
+  GlobalTensor(T* data, const ShapeT& shape, const StrideT& stride) {
+    window_.data = reinterpret_cast<unsigned char*>(data);
+    __builtin_memcpy(window_.shape, shape.value, sizeof window_.shape);
+    __builtin_memcpy(window_.stride, stride.value, sizeof window_.stride);
+    sim::confine(window_, sizeof(T));
   }
-
-  T* data() const noexcept { return data_; }
-  int64_t shape(int dim) const noexcept { return shape_[dim]; }
-  int64_t stride(int dim) const noexcept { return stride_[dim]; }
-  int64_t rows() const noexcept { return shape_[0] * shape_[1] * shape_[2] * shape_[3]; }
-  int64_t cols() const noexcept { return shape_[4]; }
-
-  // The window of `sizes` elements at `offsets`.
-  auto partition(const int64_t (&offsets)[5], const int64_t (&sizes)[5]) const {
-    T* data = data_;
-    for (int i = 0; i < 5; ++i) {
-      if (__builtin_expect(offsets[i] < 0 || sizes[i] < 0 || sizes[i] > shape_[i] ||
-                               offsets[i] > shape_[i] - sizes[i],
-                           0)) {
-        sim::fault_partition(i, offsets[i], sizes[i], shape_[i]);
-      }
-      data += offsets[i] * stride_[i];
-    }
-    using Part = GlobalTensor<T, Shape<>, Stride<>, L>;
-    return Part(typename Part::Unchecked{}, data, sizes, stride_);
-  }
-
-  struct Unchecked {};
   // A window that is known to lie inside a checked one.
-  GlobalTensor(Unchecked, T* data, const int64_t (&shape)[5], const int64_t (&stride)[5]) noexcept
-      : data_(data) {
-    for (int i = 0; i < 5; ++i) {
-      shape_[i] = shape[i];
-      stride_[i] = stride[i];
-    }
-  }
+  explicit GlobalTensor(const sim::Window& window) noexcept : window_(window) {}
+
+  T* data() const noexcept { return reinterpret_cast<T*>(window_.data); }
+  int64_t GetShape(int dim) const noexcept { return window_.shape[dim]; }
+  int64_t GetStride(int dim) const noexcept { return window_.stride[dim]; }
+  const sim::Window& window() const noexcept { return window_; }
 
  private:
-  T* data_;
-  int64_t shape_[5];
-  int64_t stride_[5];
+  sim::Window window_;
 };
 
 template <class T, class ShapeT, class StrideT, Layout L>
 inline auto partition_view(const GlobalTensor<T, ShapeT, StrideT, L>& view,
                            const int64_t (&offsets)[5], const int64_t (&sizes)[5]) {
-  return view.partition(offsets, sizes);
+  return GlobalTensor<T, Shape<>, Stride<>, L>(
+      sim::part(view.window(), offsets, sizes, sizeof(T)));
 }
 
 }  // namespace pto

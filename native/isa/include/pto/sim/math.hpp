@@ -55,7 +55,7 @@ inline float log_f32(float x) noexcept {
   float result = m + p + e * 0.693359375f;
   result = x == __builtin_inff() ? x : result;
   result = x == 0.0f ? -__builtin_inff() : result;
-  return x < 0.0f || x != x ? __builtin_nanf("") : result;
+  return (x < 0.0f) | is_nan(x) ? __builtin_nanf("") : result;
 }
 
 inline float sqrt_f32(float x) noexcept { return __builtin_sqrtf(x); }
@@ -63,11 +63,11 @@ inline float sqrt_f32(float x) noexcept { return __builtin_sqrtf(x); }
 // Of two values, the larger; NaN if either is.
 template <class C>
 inline C maximum(C a, C b) noexcept {
-  return (a > b) | (a != a) ? a : b;
+  return (a > b) | is_nan(a) ? a : b;
 }
 template <class C>
 inline C minimum(C a, C b) noexcept {
-  return (a < b) | (a != a) ? a : b;
+  return (a < b) | is_nan(a) ? a : b;
 }
 
 }  // namespace pto::sim

@@ -11,25 +11,27 @@ namespace sim {
 inline constexpr int kBlockCols = 16;
 inline constexpr int kBlockRows = 4;
 
+// Eight elements, and the same where they lie in memory. Integers are unsigned: sums wrap.
 template <class C>
-struct VectorOf;
+struct Vector8;
 template <>
-struct VectorOf<float> {
-  typedef float type __attribute__((vector_size(32)));
+struct Vector8<float> {
+  typedef float Value __attribute__((vector_size(32)));
+  typedef float Memory __attribute__((vector_size(32), aligned(4), may_alias));
 };
 template <>
-struct VectorOf<int32_t> {
-  // Unsigned, so that accumulation wraps.
-  typedef uint32_t type __attribute__((vector_size(32)));
+struct Vector8<int32_t> {
+  typedef uint32_t Value __attribute__((vector_size(32)));
+  typedef uint32_t Memory __attribute__((vector_size(32), aligned(4), may_alias));
 };
 
 // a * b + c, fused where the CPU level has it (the one place where results depend on the level).
 template <class V>
 __attribute__((always_inline)) inline V multiply_add(V a, V b, V c) noexcept {
 #if defined(__FMA__) && !defined(__clang__)
-  if constexpr (same_type<V, VectorOf<float>::type>) return __builtin_ia32_vfmaddps256(a, b, c);
+  if constexpr (same_type<V, Vector8<float>::Value>) return __builtin_ia32_vfmaddps256(a, b, c);
 #elif defined(__FMA__)
-  if constexpr (same_type<V, VectorOf<float>::type>) return __builtin_elementwise_fma(a, b, c);
+  if constexpr (same_type<V, Vector8<float>::Value>) return __builtin_elementwise_fma(a, b, c);
 #endif
   return a * b + c;
 }
@@ -38,26 +40,32 @@ __attribute__((always_inline)) inline V multiply_add(V a, V b, V c) noexcept {
 template <int R, class C>
 inline void matmul_block(C* c, int64_t c_pitch, const C* a, int64_t a_pitch, const C* b,
                          int64_t b_pitch, int64_t depth, bool accumulate) {
-  using V = typename VectorOf<C>::type;
-  V acc[R][2];
-  for (int r = 0; r < R; ++r) {
-    if (accumulate) {
-      __builtin_memcpy(&acc[r], c + r * c_pitch, sizeof acc[r]);
-    } else {
-      acc[r][0] = acc[r][1] = V{};
+  using V = typename Vector8<C>::Value;
+  using InMemory = typename Vector8<C>::Memory;
+  V acc[R][2] = {};
+  if (accumulate) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      acc[r][0] = *reinterpret_cast<const InMemory*>(c + r * c_pitch);
+      acc[r][1] = *reinterpret_cast<const InMemory*>(c + r * c_pitch + 8);
     }
   }
   for (int64_t k = 0; k < depth; ++k) {
-    V right[2];
-    __builtin_memcpy(&right, b + k * b_pitch, sizeof right);
+    const V right0 = *reinterpret_cast<const InMemory*>(b + k * b_pitch);
+    const V right1 = *reinterpret_cast<const InMemory*>(b + k * b_pitch + 8);
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const auto left = a[r * a_pitch + k];
-      const V spread = V{} + static_cast<decltype(V{}[0] + V{}[0])>(left);
-      acc[r][0] = multiply_add(spread, right[0], acc[r][0]);
-      acc[r][1] = multiply_add(spread, right[1], acc[r][1]);
+      // x - 0 is x in every lane, -0 and NaN included: a broadcast.
+      const V left = static_cast<decltype(V{}[0] - V{}[0])>(a[r * a_pitch + k]) - V{};
+      acc[r][0] = multiply_add(left, right0, acc[r][0]);
+      acc[r][1] = multiply_add(left, right1, acc[r][1]);
     }
   }
-  for (int r = 0; r < R; ++r) __builtin_memcpy(c + r * c_pitch, &acc[r], sizeof acc[r]);
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    *reinterpret_cast<InMemory*>(c + r * c_pitch) = acc[r][0];
+    *reinterpret_cast<InMemory*>(c + r * c_pitch + 8) = acc[r][1];
+  }
 }
 
 template <class C>
@@ -74,61 +82,83 @@ inline void matmul_rows(int64_t rows, C* c, int64_t c_pitch, const C* a, int64_t
   }
 }
 
-// The operand's valid region as accumulator elements by rows: where it is, or staged at `room`.
-template <class C, class TileT>
-inline Matrix<C> operand(const TileT& tile, C* room) {
-  if constexpr (same_type<typename TileT::DType, C> && !TileT::ByColumns) {
-    return matrix_of(tile);
+// The operand's valid region as accumulator elements by rows: where it is, or staged by `widen`.
+inline TileView widened(const char* op, Run widen, const TileView& tile, int64_t element,
+                        int64_t acc_element, int64_t offset) {
+  if (widen == nullptr && tile.col_stride == 1) return tile;
+  return stage(op, widen, tile, acc_element, element, offset);
+}
+
+// widen_a and widen_b are null where there is nothing to widen.
+template <class C>
+PTO_SHARED void multiply(const char* op, const TileView& c, const TileView& a, Run widen_a,
+                         int64_t a_element, const TileView& b, Run widen_b, int64_t b_element,
+                         bool accumulate) {
+  constexpr int64_t kSize = sizeof(C);
+  require_bound(op, a);
+  const int64_t rows = a.valid_rows;
+  const int64_t depth = a.valid_cols;
+  const int64_t cols = b.valid_cols;
+  require(op, "the right operand", b, depth, cols);
+  require(op, "the accumulator", c, rows, cols);
+
+  const TileView left = widened(op, widen_a, a, a_element, kSize, 0);
+  const int64_t b_offset = rows * depth * kSize;
+  const TileView right = widened(op, widen_b, b, b_element, kSize, b_offset);
+  const auto* left_data = static_cast<const C*>(left.data);
+  const auto* right_data = static_cast<const C*>(right.data);
+  auto* out = static_cast<C*>(c.data);
+  const int64_t whole = cols / kBlockCols * kBlockCols;
+  for (int64_t col = 0; col < whole; col += kBlockCols) {
+    matmul_rows(rows, out + col, c.row_stride, left_data, left.row_stride, right_data + col,
+                right.row_stride, depth, accumulate);
+  }
+  if (whole == cols) return;
+
+  // The last, narrow block of columns: staged, and filled up with zeros.
+  const int64_t width = cols - whole;
+  const int64_t narrow_offset = b_offset + depth * cols * kSize;
+  const int64_t narrow_bytes = (depth + rows) * kBlockCols * kSize;
+  auto* narrow_b = reinterpret_cast<C*>(
+      static_cast<unsigned char*>(scratch(op, narrow_offset + narrow_bytes)) + narrow_offset);
+  C* narrow_c = narrow_b + depth * kBlockCols;
+  __builtin_memset(narrow_b, 0, static_cast<size_t>(narrow_bytes));
+  const auto block = [](const C* data, int64_t pitch) {
+    return Operand{reinterpret_cast<unsigned char*>(const_cast<C*>(data)), pitch * kSize, kSize,
+                   kSize};
+  };
+  walk(run_copy<C>, block(narrow_b, kBlockCols), block(right_data + whole, right.row_stride),
+       constant(nullptr), depth, width);
+  const Operand target = block(out + whole, c.row_stride);
+  const Operand narrow = block(narrow_c, kBlockCols);
+  if (accumulate) walk(run_copy<C>, narrow, target, constant(nullptr), rows, width);
+  matmul_rows(rows, narrow_c, kBlockCols, left_data, left.row_stride, narrow_b, kBlockCols, depth,
+              accumulate);
+  walk(run_copy<C>, target, narrow, constant(nullptr), rows, width);
+}
+
+template <class C, class T>
+constexpr Run widen_run() noexcept {
+  if constexpr (same_type<C, T>) {
+    return nullptr;
   } else {
-    const Matrix<C> staged{room, tile.GetValidCol(), 1};
-    copy_matrix(staged, matrix_of(tile), tile.GetValidRow(), tile.GetValidCol());
-    return staged;
+    return move_run<C, T>();
   }
 }
 
 template <class Acc, class A, class B>
 inline void matmul(const char* op, const Acc& c, const A& a, const B& b, bool accumulate) {
   using C = typename Acc::DType;
-  static_assert(same_type<C, float> ? is_float<typename A::DType> && is_float<typename B::DType>
-                                    : same_type<C, int32_t> && !is_float<typename A::DType> &&
-                                          !is_float<typename B::DType>,
+  using TA = typename A::DType;
+  using TB = typename B::DType;
+  static_assert(same_type<C, float> ? is_float<TA> && is_float<TB>
+                                    : same_type<C, int32_t> && !is_float<TA> && !is_float<TB>,
                 "matmul accumulates floats in fp32 and integers in int32");
-  static_assert(!Acc::ByColumns, "an accumulator is not stored by columns");
-  require_bound(op, a);
-  require_bound(op, c);
-  const int64_t rows = a.GetValidRow();
-  const int64_t depth = a.GetValidCol();
-  const int64_t cols = b.GetValidCol();
-  require_valid(op, "the right operand", b, depth, cols);
-  require_valid(op, "the accumulator", c, rows, cols);
-
-  // Staged: both operands where they need it, and the last, narrow column block of B and C.
-  C* room = static_cast<C*>(
-      scratch(op, (A::Rows * A::Cols + B::Rows * B::Cols + (B::Rows + Acc::Rows) * kBlockCols) *
-                      sizeof(C)));
-  const Matrix<C> left = operand<C>(a, room);
-  const Matrix<C> right = operand<C>(b, room + A::Rows * A::Cols);
-  C* out = c.data();
-  int64_t col = 0;
-  for (; col + kBlockCols <= cols; col += kBlockCols) {
-    matmul_rows(rows, out + col, Acc::RowStride, left.data, left.row_stride, right.data + col,
-                right.row_stride, depth, accumulate);
-  }
-  if (col < cols) {
-    const int64_t width = cols - col;
-    C* narrow_b = room + A::Rows * A::Cols + B::Rows * B::Cols;
-    C* narrow_c = narrow_b + B::Rows * kBlockCols;
-    __builtin_memset(narrow_b, 0, static_cast<size_t>(depth * kBlockCols) * sizeof(C));
-    __builtin_memset(narrow_c, 0, static_cast<size_t>(rows * kBlockCols) * sizeof(C));
-    copy_matrix(Matrix<C>{narrow_b, kBlockCols, 1},
-                Matrix<C>{right.data + col, right.row_stride, 1}, depth, width);
-    const Matrix<C> narrow{narrow_c, kBlockCols, 1};
-    const Matrix<C> target{out + col, Acc::RowStride, 1};
-    if (accumulate) copy_matrix(narrow, target, rows, width);
-    matmul_rows(rows, narrow_c, kBlockCols, left.data, left.row_stride, narrow_b, kBlockCols, depth,
-                accumulate);
-    copy_matrix(target, narrow, rows, width);
-  }
+  static_assert(!Acc::ByColumns && !(same_type<C, TA> && A::ByColumns) &&
+                    !(same_type<C, TB> && B::ByColumns),
+                "matmul operands are boxed tiles");
+  multiply<C>(op, c.view(), a.view(), widen_run<C, TA>(), sizeof(TA), b.view(),
+              widen_run<C, TB>(), sizeof(TB), accumulate);
 }
 
 }  // namespace sim
@@ -142,13 +172,10 @@ inline void TMATMUL(Acc& c, const A& a, const B& b) {
 // c = c_in + a * b; c and c_in may be the same tile.
 template <class Acc, class AccIn, class A, class B>
 inline void TMATMUL_ACC(Acc& c, const AccIn& c_in, const A& a, const B& b) {
-  static_assert(sim::same_type<typename Acc::DType, typename AccIn::DType>,
-                "both accumulators have one element type");
-  sim::require_valid("TMATMUL_ACC", "the incoming accumulator", c_in, a.GetValidRow(),
-                     b.GetValidCol());
-  if (c.data() != c_in.data() || Acc::RowStride != AccIn::RowStride) {
-    TMOV(c, c_in);
-  }
+  sim::require_one_type<Acc, AccIn>();
+  sim::require("TMATMUL_ACC", "the incoming accumulator", c_in.view(), a.GetValidRow(),
+               b.GetValidCol());
+  if (c.data() != c_in.data() || Acc::RowStride != AccIn::RowStride) TMOV(c, c_in);
   sim::matmul("TMATMUL_ACC", c, a, b, true);
 }
 

@@ -3,91 +3,110 @@
 #define PTO_SIM_REDUCE_HPP_
 
 #include "pto/sim/arithmetic.hpp"
-#include "pto/sim/loops.hpp"
 
 namespace pto {
 namespace sim {
 
-// Floats keep this many partial results, in a fixed order, so that the loop vectorizes and the
-// result does not depend on the CPU level.
+// Partial results of a reduction: kept in a fixed order, so that the loop vectorizes and the result
+// does not depend on the CPU level.
 inline constexpr int kLanes = 32;
 
-template <class C, class T, class F>
-inline C reduce_row(const T* row, int64_t stride, int64_t count, C start, F f) {
+// What a reduction starts from. The identities of maximum and minimum are infinite for floats.
+template <class T>
+struct Sum {
+  using C = compute_t<T>;
+  static C identity() noexcept { return C{0}; }
+  static C apply(C a, C b) noexcept { return Add<C>::apply(a, b); }
+};
+template <class T>
+struct Largest {
+  using C = compute_t<T>;
+  static C identity() noexcept {
+    if constexpr (is_float<T>) {
+      return -__builtin_inff();
+    } else {
+      return Element<T>::lowest;
+    }
+  }
+  static C apply(C a, C b) noexcept { return maximum(a, b); }
+};
+template <class T>
+struct Smallest {
+  using C = compute_t<T>;
+  static C identity() noexcept {
+    if constexpr (is_float<T>) {
+      return __builtin_inff();
+    } else {
+      return Element<T>::highest;
+    }
+  }
+  static C apply(C a, C b) noexcept { return minimum(a, b); }
+};
+
+// A row of `count` elements, `step` elements apart, to *out.
+using Reduce = void (*)(void* out, const void* row, int64_t step, int64_t count);
+
+template <template <class> class Op, class T>
+void reduce(void* out, const void* row, int64_t step, int64_t count) {
+  using C = compute_t<T>;
+  const auto* x = static_cast<const T*>(row);
   C lanes[kLanes];
-  for (int l = 0; l < kLanes; ++l) lanes[l] = start;
-  const int64_t blocks = stride == 1 ? count / kLanes : 0;
-  for (int64_t b = 0; b < blocks; ++b) {
-    const T* block = row + b * kLanes;
-    PTO_INDEPENDENT
-    for (int l = 0; l < kLanes; ++l) lanes[l] = f(lanes[l], Element<T>::load(block[l]));
+  for (int l = 0; l < kLanes; ++l) lanes[l] = Op<T>::identity();
+  int64_t i = 0;
+  if (step == 1) {
+    for (; count - i >= kLanes; i += kLanes) {
+      PTO_INDEPENDENT
+      for (int l = 0; l < kLanes; ++l) {
+        lanes[l] = Op<T>::apply(lanes[l], Element<T>::load(x[i + l]));
+      }
+    }
   }
-  for (int64_t i = blocks * kLanes; i < count; ++i) {
+  for (; i < count; ++i) {
     C& lane = lanes[i % kLanes];
-    lane = f(lane, Element<T>::load(row[i * stride]));
+    lane = Op<T>::apply(lane, Element<T>::load(x[i * step]));
   }
+#pragma GCC unroll 1
   for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int l = 0; l < width; ++l) lanes[l] = f(lanes[l], lanes[l + width]);
+#pragma GCC unroll 1
+    for (int l = 0; l < width; ++l) lanes[l] = Op<T>::apply(lanes[l], lanes[l + width]);
   }
-  return lanes[0];
+  *static_cast<T*>(out) = Element<T>::store(lanes[0]);
 }
 
-template <class Dst, class Src, class F>
-inline void reduce_rows(const char* op, const Dst& dst, const Src& src,
-                        compute_t<typename Src::DType> start, F f) {
-  using T = typename Src::DType;
-  static_assert(same_type<T, typename Dst::DType>, "a reduction keeps the element type");
+PTO_SHARED inline void walk_reduce(const char* op, Reduce run, const TileView& dst,
+                                   const TileView& src, int64_t element) {
   require_bound(op, src);
-  require_valid(op, "the destination", dst, src.GetValidRow(), 1);
-  for (int64_t r = 0; r < src.GetValidRow(); ++r) {
-    *dst.at(r, 0) = Element<T>::store(
-        reduce_row(static_cast<const T*>(src.at(r, 0)), Src::ColStride, src.GetValidCol(), start, f));
+  require(op, "the destination", dst, src.valid_rows, 1);
+  if (src.valid_cols == 0 && src.valid_rows > 0) {
+    fault(FaultCode::Value, op, "there is no column to reduce");
+  }
+  const Operand out = operand_of(dst, element);
+  const Operand in = operand_of(src, element);
+  for (int64_t r = 0; r < src.valid_rows; ++r) {
+    run(out.data + r * out.outer, in.data + r * in.outer, src.col_stride, src.valid_cols);
   }
 }
 
-// The smallest and largest value of T, infinities included: where a maximum or minimum starts.
-template <class T>
-inline compute_t<T> below_all() {
-  if constexpr (is_float<T>) {
-    return -__builtin_inff();
-  } else {
-    return lowest<T>();
-  }
-}
-template <class T>
-inline compute_t<T> above_all() {
-  if constexpr (is_float<T>) {
-    return __builtin_inff();
-  } else {
-    return highest<T>();
-  }
+template <template <class> class Op, class Dst, class Src>
+inline void reduce_rows(const char* op, const Dst& dst, const Src& src) {
+  require_one_type<Dst, Src>();
+  using T = typename Src::DType;
+  walk_reduce(op, reduce<Op, T>, dst.view(), src.view(), sizeof(T));
 }
 
 }  // namespace sim
 
 template <class Dst, class Src, class Tmp>
 inline void TROWSUM(Dst& dst, const Src& src, const Tmp&) {
-  using T = typename Src::DType;
-  using C = sim::compute_t<T>;
-  sim::reduce_rows("TROWSUM", dst, src, C{0}, [](C a, C b) -> C {
-    if constexpr (sim::is_float<T>) {
-      return a + b;
-    } else {
-      return sim::Add<T>::apply(a, b);
-    }
-  });
+  sim::reduce_rows<sim::Sum>("TROWSUM", dst, src);
 }
 template <class Dst, class Src, class Tmp>
 inline void TROWMAX(Dst& dst, const Src& src, const Tmp&) {
-  using C = sim::compute_t<typename Src::DType>;
-  sim::reduce_rows("TROWMAX", dst, src, sim::below_all<typename Src::DType>(),
-                   [](C a, C b) { return sim::maximum(a, b); });
+  sim::reduce_rows<sim::Largest>("TROWMAX", dst, src);
 }
 template <class Dst, class Src, class Tmp>
 inline void TROWMIN(Dst& dst, const Src& src, const Tmp&) {
-  using C = sim::compute_t<typename Src::DType>;
-  sim::reduce_rows("TROWMIN", dst, src, sim::above_all<typename Src::DType>(),
-                   [](C a, C b) { return sim::minimum(a, b); });
+  sim::reduce_rows<sim::Smallest>("TROWMIN", dst, src);
 }
 
 }  // namespace pto

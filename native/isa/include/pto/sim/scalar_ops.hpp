@@ -75,31 +75,45 @@ constexpr T muli(T a, T b) noexcept {
   return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
 
-// Rounds toward zero. The lowest value divided by -1 wraps to itself.
+namespace detail {
+
+// C++ division, but the lowest value divided by -1 wraps to itself. The divisor is not zero.
+template <class T>
+constexpr T quotient(T a, T b) noexcept {
+  return b == -1 ? subi<T>(0, a) : static_cast<T>(a / b);
+}
+template <class T>
+constexpr T remainder(T a, T b) noexcept {
+  return b == -1 ? T{0} : static_cast<T>(a % b);
+}
+
+}  // namespace detail
+
+// Rounds toward zero.
 template <class T>
 inline T divsi(T a, T b) {
   detail::require_divisor("divsi", b == 0);
-  if (b == -1) return subi<T>(0, a);
-  return static_cast<T>(a / b);
+  return detail::quotient<T>(a, b);
 }
 // Has the sign of the dividend.
 template <class T>
 inline T remsi(T a, T b) {
   detail::require_divisor("remsi", b == 0);
-  if (b == -1) return 0;
-  return static_cast<T>(a % b);
+  return detail::remainder<T>(a, b);
 }
 // Rounds down, as Python's // does.
 template <class T>
 inline T floordivsi(T a, T b) {
-  const T quotient = divsi<T>(a, b);
-  return static_cast<T>(quotient - (remsi<T>(a, b) != 0 && (a < 0) != (b < 0) ? 1 : 0));
+  detail::require_divisor("floordivsi", b == 0);
+  const bool past = detail::remainder<T>(a, b) != 0 && (a < 0) != (b < 0);
+  return static_cast<T>(detail::quotient<T>(a, b) - (past ? 1 : 0));
 }
 // Rounds up.
 template <class T>
 inline T ceildivsi(T a, T b) {
-  const T quotient = divsi<T>(a, b);
-  return static_cast<T>(quotient + (remsi<T>(a, b) != 0 && (a < 0) == (b < 0) ? 1 : 0));
+  detail::require_divisor("ceildivsi", b == 0);
+  const bool short_of = detail::remainder<T>(a, b) != 0 && (a < 0) == (b < 0);
+  return static_cast<T>(detail::quotient<T>(a, b) + (short_of ? 1 : 0));
 }
 
 // Shifting by the width or more leaves nothing but the sign.

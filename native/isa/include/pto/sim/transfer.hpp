@@ -8,70 +8,27 @@
 namespace pto {
 namespace sim {
 
-// A matrix of elements anywhere in memory.
-template <class T>
-struct Matrix {
-  T* data;
-  int64_t row_stride;
-  int64_t col_stride;
-
-  T* at(int64_t r, int64_t c) const noexcept { return data + r * row_stride + c * col_stride; }
-};
-
-template <class TileT>
-inline Matrix<typename TileT::DType> matrix_of(const TileT& tile) noexcept {
-  return {tile.data(), TileT::RowStride, TileT::ColStride};
-}
-
-template <class To, class From>
-inline void copy_run(To* to, int64_t to_step, const From* from, int64_t from_step, int64_t count) {
-  if constexpr (same_type<To, From>) {
-    if (to_step == 1 && from_step == 1) {
-      __builtin_memmove(to, from, static_cast<size_t>(count) * sizeof(To));
-      return;
-    }
+// Moves between a tile's valid region and a window of its shape, plane by plane.
+PTO_SHARED inline void walk_window(const char* op, Run run, const TileView& tile,
+                                   int64_t tile_element, const Window& window,
+                                   int64_t window_element, bool load) {
+  require_bound(op, tile);
+  if (tile.valid_rows != window.rows() || tile.valid_cols != window.cols()) {
+    fault_mismatch(op, "the global window", window.rows(), window.cols(), tile.valid_rows,
+                   tile.valid_cols);
   }
-  if (to_step == 1 && from_step == 1) {
-    PTO_INDEPENDENT
-    for (int64_t i = 0; i < count; ++i) {
-      to[i] = convert_element<To, RoundMode::CAST_RINT>(from[i]);
-    }
-  } else {
-    for (int64_t i = 0; i < count; ++i) {
-      to[i * to_step] = convert_element<To, RoundMode::CAST_RINT>(from[i * from_step]);
-    }
-  }
-}
-
-template <class To, class From>
-inline void copy_matrix(Matrix<To> to, Matrix<From> from, int64_t rows, int64_t cols) {
-  const bool whole = to.col_stride == 1 && from.col_stride == 1 && to.row_stride == cols &&
-                     from.row_stride == cols;
-  if (whole) {
-    copy_run(to.data, 1, from.data, 1, rows * cols);
-  } else if ((to.row_stride == 1 && from.row_stride == 1) || cols < 4) {
-    for (int64_t c = 0; c < cols; ++c) {
-      copy_run(to.at(0, c), to.row_stride, from.at(0, c), from.row_stride, rows);
-    }
-  } else {
-    for (int64_t r = 0; r < rows; ++r) {
-      copy_run(to.at(r, 0), to.col_stride, from.at(r, 0), from.col_stride, cols);
-    }
-  }
-}
-
-// Calls f(matrix of global memory, first tile row, rows) for each of the tensor's planes.
-template <class Global, class F>
-inline void for_planes(const Global& global, F f) {
-  using T = typename Global::DType;
-  int64_t row = 0;
-  for (int64_t i = 0; i < global.shape(0); ++i) {
-    for (int64_t j = 0; j < global.shape(1); ++j) {
-      for (int64_t k = 0; k < global.shape(2); ++k) {
-        T* data = global.data() + i * global.stride(0) + j * global.stride(1) +
-                  k * global.stride(2);
-        f(Matrix<T>{data, global.stride(3), global.stride(4)}, row);
-        row += global.shape(3);
+  Operand on_chip = operand_of(tile, tile_element);
+  for (int64_t i = 0; i < window.shape[0]; ++i) {
+    for (int64_t j = 0; j < window.shape[1]; ++j) {
+      for (int64_t k = 0; k < window.shape[2]; ++k) {
+        const int64_t plane =
+            i * window.stride[0] + j * window.stride[1] + k * window.stride[2];
+        const Operand global{window.data + plane * window_element,
+                             window.stride[3] * window_element, window.stride[4] * window_element,
+                             window_element};
+        walk(run, load ? on_chip : global, load ? global : on_chip, constant(nullptr),
+             window.shape[3], window.shape[4]);
+        on_chip.data += window.shape[3] * on_chip.outer;
       }
     }
   }
@@ -91,35 +48,102 @@ inline T pad_of(PadValue pad) noexcept {
   return static_cast<T>(0);
 }
 
-// Fills everything outside the first `rows` rows and `cols` columns with the tile's pad value.
-template <class TileT>
-inline void fill_outside(const TileT& tile, int64_t rows, int64_t cols) {
-  if (rows == TileT::Rows && cols == TileT::Cols) return;
-  const auto value = pad_of<typename TileT::DType>(TileT::Pad);
-  for (int64_t r = 0; r < TileT::Rows; ++r) {
-    for (int64_t c = r < rows ? cols : 0; c < TileT::Cols; ++c) *tile.at(r, c) = value;
-  }
+// Fills everything outside the first `rows` rows and `cols` columns.
+PTO_SHARED inline void fill_outside(Run fill, const TileView& tile, int64_t element, int64_t rows,
+                                    int64_t cols, const void* value) {
+  const Operand all = operand_of(tile, element);
+  Operand right = all;
+  right.data += cols * all.inner;
+  walk(fill, right, right, constant(value), rows, tile.cols - cols);
+  Operand below = all;
+  below.data += rows * all.outer;
+  walk(fill, below, below, constant(value), tile.rows - rows, tile.cols);
 }
 
-template <class TileT, class Global>
-inline void require_same_window(const char* op, const TileT& tile, const Global& global) {
-  require_bound(op, tile);
-  if (tile.GetValidRow() != global.rows() || tile.GetValidCol() != global.cols()) {
-    fault_mismatch(op, "the global window", global.rows(), global.cols(), tile.GetValidRow(),
-                   tile.GetValidCol());
-  }
-}
-
-// The source of a move whose destination may overlap it: itself, or a dense copy.
-template <class Dst, class Src>
-inline Matrix<typename Src::DType> stage_if_overlapping(const char* op, const Dst& dst,
-                                                        const Src& src) {
-  using T = typename Src::DType;
-  const Matrix<T> here = matrix_of(src);
-  if (!overlaps(dst, src)) return here;
-  const Matrix<T> copy{static_cast<T*>(scratch(op, Src::Bytes)), src.GetValidCol(), 1};
-  copy_matrix(copy, here, src.GetValidRow(), src.GetValidCol());
+// Copies the valid region to the core's staging memory, by rows without gaps.
+PTO_SHARED inline TileView stage(const char* op, Run run, const TileView& src, int64_t to_element,
+                                 int64_t from_element, int64_t offset) {
+  TileView copy = src;
+  copy.row_stride = src.valid_cols;
+  copy.col_stride = 1;
+  const int64_t count = src.valid_rows * src.valid_cols;
+  copy.data = static_cast<unsigned char*>(scratch(op, offset + count * to_element)) + offset;
+  walk(run, operand_of(copy, to_element), operand_of(src, from_element), constant(nullptr),
+       src.valid_rows, src.valid_cols);
   return copy;
+}
+
+// The source of a move whose destination may overlap it.
+PTO_SHARED inline TileView apart(const char* op, Run copy, const TileView& dst, int64_t dst_element,
+                                 const TileView& src, int64_t src_element) {
+  require_bound(op, dst);
+  require_bound(op, src);
+  if (!overlaps(dst, dst_element, src, src_element)) return src;
+  return stage(op, copy, src, src_element, src_element, 0);
+}
+
+// Whether the valid region's elements, in row order, lie side by side.
+inline bool is_dense(const TileView& tile) noexcept {
+  const bool rows_meet = tile.valid_rows <= 1 || tile.row_stride == tile.valid_cols;
+  const bool cols_meet = tile.valid_cols <= 1 || tile.col_stride == 1;
+  return rows_meet && cols_meet;
+}
+
+// The elements of src's valid region become dst's, in row order.
+PTO_SHARED inline void reshape(Run copy, const TileView& dst, const TileView& src,
+                               int64_t element) {
+  const int64_t count = src.valid_rows * src.valid_cols;
+  if (is_dense(src) && is_dense(dst)) {
+    if (dst.data != src.data) copy(dst.data, src.data, nullptr, count);
+    return;
+  }
+  const Operand from =
+      operand_of(apart("TRESHAPE", copy, dst, element, src, element), element);
+  const Operand to = operand_of(dst, element);
+  int64_t r = 0;
+  int64_t c = 0;
+  for (int64_t row = 0; row < dst.valid_rows; ++row) {
+    for (int64_t col = 0; col < dst.valid_cols; ++col) {
+      copy(to.data + row * to.outer + col * to.inner, from.data + r * from.outer + c * from.inner,
+           nullptr, 1);
+      if (++c == src.valid_cols) {
+        c = 0;
+        ++r;
+      }
+    }
+  }
+}
+
+PTO_SHARED inline void concat(Run copy, const TileView& dst, const TileView& a, const TileView& b,
+                              int64_t element) {
+  const int64_t left = a.valid_cols;
+  require_bound("TCONCAT", dst);
+  require("TCONCAT", "the first source", a, dst.valid_rows, left);
+  require("TCONCAT", "the second source", b, dst.valid_rows, dst.valid_cols - left);
+  if (overlaps(dst, element, b, element)) {
+    fault(FaultCode::OnChipBounds, "TCONCAT", "the destination overlaps the second source");
+  }
+  Operand to = operand_of(dst, element);
+  walk(copy, to, operand_of(apart("TCONCAT", copy, dst, element, a, element), element),
+       constant(nullptr), dst.valid_rows, left);
+  to.data += left * to.inner;
+  walk(copy, to, operand_of(b, element), constant(nullptr), dst.valid_rows, b.valid_cols);
+}
+
+template <class T>
+void transpose(const TileView& dst, const TileView& src) {
+  constexpr int64_t kBlock = 16;  // keeps both sides' cache lines alive
+  auto* to = static_cast<T*>(dst.data);
+  const auto* from = static_cast<const T*>(src.data);
+  for (int64_t r0 = 0; r0 < src.valid_rows; r0 += kBlock) {
+    const int64_t r1 = r0 + kBlock < src.valid_rows ? r0 + kBlock : src.valid_rows;
+    for (int64_t c = 0; c < src.valid_cols; ++c) {
+      for (int64_t r = r0; r < r1; ++r) {
+        to[c * dst.row_stride + r * dst.col_stride] =
+            from[r * src.row_stride + c * src.col_stride];
+      }
+    }
+  }
 }
 
 }  // namespace sim
@@ -128,138 +152,93 @@ inline Matrix<typename Src::DType> stage_if_overlapping(const char* op, const Ds
 // gets its pad value (0 if it has none).
 template <class TileT, class Global>
 inline void TLOAD(TileT& tile, const Global& global) {
-  static_assert(sim::same_type<typename TileT::DType, typename Global::DType>,
-                "TLOAD does not convert");
-  sim::require_same_window("TLOAD", tile, global);
-  sim::fill_outside(tile, tile.GetValidRow(), tile.GetValidCol());
-  const auto matrix = sim::matrix_of(tile);
-  sim::for_planes(global, [&](auto plane, int64_t row) {
-    sim::copy_matrix(decltype(matrix){matrix.at(row, 0), matrix.row_stride, matrix.col_stride},
-                     plane, global.shape(3), global.shape(4));
-  });
+  sim::require_one_type<TileT, Global>();
+  using T = typename TileT::DType;
+  sim::walk_window("TLOAD", sim::run_copy<T>, tile.view(), sizeof(T), global.window(), sizeof(T),
+                   true);
+  if (tile.GetValidRow() != TileT::Rows || tile.GetValidCol() != TileT::Cols) {
+    const T pad = sim::pad_of<T>(TileT::Pad);
+    sim::fill_outside(sim::run_fill<T>, tile.view(), sizeof(T), tile.GetValidRow(),
+                      tile.GetValidCol(), &pad);
+  }
 }
 
 // The tile's valid region to global memory, converting the element type (to nearest even).
 template <class Global, class TileT>
 inline void TSTORE(const Global& global, const TileT& tile) {
-  sim::require_same_window("TSTORE", tile, global);
-  const auto matrix = sim::matrix_of(tile);
-  sim::for_planes(global, [&](auto plane, int64_t row) {
-    sim::copy_matrix(plane, decltype(matrix){matrix.at(row, 0), matrix.row_stride, matrix.col_stride},
-                     global.shape(3), global.shape(4));
-  });
+  using To = typename Global::DType;
+  using From = typename TileT::DType;
+  sim::walk_window("TSTORE", sim::move_run<To, From>(), tile.view(), sizeof(From), global.window(),
+                   sizeof(To), false);
 }
 
 // Copies between on-chip spaces, converting the element type (to nearest even). The tiles may
 // overlap.
 template <class Dst, class Src>
 inline void TMOV(Dst& dst, const Src& src) {
-  sim::require_bound("TMOV", dst);
-  sim::require_valid("TMOV", "the source", src, dst.GetValidRow(), dst.GetValidCol());
-  sim::copy_matrix(sim::matrix_of(dst), sim::stage_if_overlapping("TMOV", dst, src),
-                   src.GetValidRow(), src.GetValidCol());
+  using To = typename Dst::DType;
+  using From = typename Src::DType;
+  const sim::TileView from =
+      sim::apart("TMOV", sim::run_copy<From>, dst.view(), sizeof(To), src.view(), sizeof(From));
+  sim::walk_one("TMOV", sim::move_run<To, From>(), dst.view(), from, nullptr, sizeof(To),
+                sizeof(From));
 }
 
 // dst = src's valid region, and dst's pad value everywhere else (0 if it has none; for Max and Min
 // the largest and smallest finite value). The tiles may overlap.
 template <class Dst, class Src>
 inline void TFILLPAD(Dst& dst, const Src& src) {
-  static_assert(sim::same_type<typename Dst::DType, typename Src::DType>,
-                "TFILLPAD does not convert");
-  sim::require_bound("TFILLPAD", dst);
-  sim::require_bound("TFILLPAD", src);
+  sim::require_one_type<Dst, Src>();
+  using T = typename Dst::DType;
   const int64_t rows = src.GetValidRow();
   const int64_t cols = src.GetValidCol();
   if (rows > Dst::Rows || cols > Dst::Cols) {
     sim::fault_mismatch("TFILLPAD", "the source", rows, cols, Dst::Rows, Dst::Cols);
   }
-  sim::copy_matrix(sim::matrix_of(dst), sim::stage_if_overlapping("TFILLPAD", dst, src), rows, cols);
-  sim::fill_outside(dst, rows, cols);
+  const sim::TileView from =
+      sim::apart("TFILLPAD", sim::run_copy<T>, dst.view(), sizeof(T), src.view(), sizeof(T));
+  sim::walk(sim::run_copy<T>, sim::operand_of(dst.view(), sizeof(T)),
+            sim::operand_of(from, sizeof(T)), sim::constant(nullptr), rows, cols);
+  const T pad = sim::pad_of<T>(Dst::Pad);
+  sim::fill_outside(sim::run_fill<T>, dst.view(), sizeof(T), rows, cols, &pad);
 }
 
 // The elements of src's valid region, in row order, become dst's valid region, in row order. A dst
-// without an address takes src's place when the two have the same physical order. The tiles may
+// without an address takes src's place, if row order is the physical order of both. The tiles may
 // overlap.
 template <class Dst, class Src>
 inline void TRESHAPE(Dst& dst, const Src& src) {
+  sim::require_one_type<Dst, Src>();
   using T = typename Src::DType;
-  static_assert(sim::same_type<typename Dst::DType, T>, "TRESHAPE does not convert");
-  sim::require_bound("TRESHAPE", src);
-  const int64_t count = src.GetValidRow() * src.GetValidCol();
-  if (count != dst.GetValidRow() * dst.GetValidCol()) {
+  sim::require_bound("TRESHAPE", src.view());
+  if (src.GetValidRow() * src.GetValidCol() != dst.GetValidRow() * dst.GetValidCol()) {
     sim::fault_mismatch("TRESHAPE", "the source", src.GetValidRow(), src.GetValidCol(),
                         dst.GetValidRow(), dst.GetValidCol());
   }
-  // Whether consecutive elements, in row order, lie side by side.
-  const auto dense = [](const auto& tile, bool by_columns, int64_t pitch) {
-    return tile.GetValidRow() <= 1 ? (!by_columns || tile.GetValidCol() <= 1)
-           : by_columns            ? tile.GetValidCol() <= 1
-                                   : tile.GetValidCol() == pitch;
-  };
-  const bool dense_src = dense(src, Src::ByColumns, Src::Cols);
-  const bool dense_dst = dense(dst, Dst::ByColumns, Dst::Cols);
-  if (dst.data() == nullptr) {
-    if (!dense_src || !dense_dst) sim::fault_unassigned("TRESHAPE");
+  if (dst.data() == nullptr && sim::is_dense(src.view()) && sim::is_dense(dst.view())) {
     dst.bind(src.data());
-    return;
-  }
-  if (dense_src && dense_dst) {
-    sim::copy_run(dst.data(), 1, static_cast<const T*>(src.data()), 1, count);
-    return;
-  }
-  const auto from = sim::stage_if_overlapping("TRESHAPE", dst, src);
-  int64_t r = 0;
-  int64_t c = 0;
-  for (int64_t row = 0; row < dst.GetValidRow(); ++row) {
-    for (int64_t col = 0; col < dst.GetValidCol(); ++col) {
-      *dst.at(row, col) = *from.at(r, c);
-      if (++c == src.GetValidCol()) {
-        c = 0;
-        ++r;
-      }
-    }
+  } else {
+    sim::require_bound("TRESHAPE", dst.view());
+    sim::reshape(sim::run_copy<T>, dst.view(), src.view(), sizeof(T));
   }
 }
 
 // dst = a's columns, then b's. `a` may overlap dst, `b` may not.
 template <class Dst, class A, class B>
 inline void TCONCAT(Dst& dst, const A& a, const B& b) {
+  sim::require_one_type<Dst, A, B>();
   using T = typename Dst::DType;
-  static_assert(sim::same_type<T, typename A::DType> && sim::same_type<T, typename B::DType>,
-                "operands of TCONCAT have one element type");
-  sim::require_bound("TCONCAT", dst);
-  const int64_t rows = dst.GetValidRow();
-  const int64_t left = a.GetValidCol();
-  sim::require_valid("TCONCAT", "the first source", a, rows, left);
-  sim::require_valid("TCONCAT", "the second source", b, rows, dst.GetValidCol() - left);
-  if (sim::overlaps(dst, b)) {
-    sim::fault(sim::FaultCode::OnChipBounds, "TCONCAT",
-               sim::Message() << "the destination overlaps the second source");
-  }
-  const sim::Matrix<T> to = sim::matrix_of(dst);
-  sim::copy_matrix(to, sim::stage_if_overlapping("TCONCAT", dst, a), rows, left);
-  sim::copy_matrix(sim::Matrix<T>{to.at(0, left), to.row_stride, to.col_stride}, sim::matrix_of(b),
-                   rows, b.GetValidCol());
+  sim::concat(sim::run_copy<T>, dst.view(), a.view(), b.view(), sizeof(T));
 }
 
 // dst(c, r) = src(r, c). The tiles may overlap.
 template <class Dst, class Src, class Tmp>
 inline void TTRANS(Dst& dst, const Src& src, const Tmp&) {
+  sim::require_one_type<Dst, Src>();
   using T = typename Dst::DType;
-  static_assert(sim::same_type<T, typename Src::DType>, "TTRANS does not convert");
-  sim::require_bound("TTRANS", src);
-  sim::require_valid("TTRANS", "the destination", dst, src.GetValidCol(), src.GetValidRow());
-  const auto from = sim::stage_if_overlapping("TTRANS", dst, src);
-  constexpr int64_t kBlock = 16;  // keeps both sides' cache lines alive
-  for (int64_t r0 = 0; r0 < src.GetValidRow(); r0 += kBlock) {
-    const int64_t r1 = r0 + kBlock < src.GetValidRow() ? r0 + kBlock : src.GetValidRow();
-    for (int64_t c0 = 0; c0 < src.GetValidCol(); c0 += kBlock) {
-      const int64_t c1 = c0 + kBlock < src.GetValidCol() ? c0 + kBlock : src.GetValidCol();
-      for (int64_t c = c0; c < c1; ++c) {
-        for (int64_t r = r0; r < r1; ++r) *dst.at(c, r) = *from.at(r, c);
-      }
-    }
-  }
+  sim::require("TTRANS", "the destination", dst.view(), src.GetValidCol(), src.GetValidRow());
+  sim::transpose<T>(dst.view(), sim::apart("TTRANS", sim::run_copy<T>, dst.view(), sizeof(T),
+                                           src.view(), sizeof(T)));
 }
 
 }  // namespace pto
