@@ -115,6 +115,16 @@ def ensure_environment(recipe: Recipe, settings: Settings, progress: Progress) -
             )
             if recipe.unlocked:
                 run([*pip, *recipe.unlocked], environ=environ, log=log, doing=doing, remedy=remedy)
+            # In parallel and once: sandboxes cannot write bytecode, and would compile torch's
+            # sources in every test. A few packages ship files that do not compile; never mind.
+            compile_all = [python, "-I", "-m", "compileall", "-q", "-j", "0", target / "lib"]
+            subprocess.run(
+                compile_all,
+                env=environ,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                check=False,
+            )
             identity = run(
                 [python, "-I", _PROBE],
                 environ=environ,
