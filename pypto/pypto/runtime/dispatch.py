@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pypto.runtime.arguments import Signature
+from pypto.runtime.arguments import BoundArguments, Signature
 from pypto.runtime.errors import KernelFault, SourceMap, locate
 from pypto.runtime.scalars import encode_scalar
 
@@ -94,8 +94,32 @@ class Dispatcher:
         except RuntimeError as error:
             self._raise_fault(error)
 
-    def _checked(self, args: tuple[Any, ...]) -> None:
-        bound = self._signature.bind(args)
+    def like(self, args: tuple[Any, ...]) -> Callable[[tuple[Any, ...]], None]:
+        """A shorter way for torch tensors of exactly the extents and element types of ``args``.
+
+        Its caller answers for those; everything else is checked as ever. Raises as a call does.
+        """
+        call = self._call_for(self._signature.bind(args))
+        scalars = self._scalars
+        indices = self._tensor_indices
+
+        def run(args: tuple[Any, ...]) -> None:
+            values: list[Any] = []
+            for tensor in [args[index] for index in indices] if scalars else args:
+                if not tensor.is_contiguous() or not tensor.is_cpu:
+                    self._checked(args)
+                    return
+                values.append(tensor.data_ptr())
+            for index, dtype, what in scalars:
+                values.append(encode_scalar(dtype, args[index], what))
+            try:
+                call(*values)
+            except RuntimeError as error:
+                self._raise_fault(error)
+
+        return run
+
+    def _call_for(self, bound: BoundArguments) -> Callable[..., None]:
         shapes = tuple(tensor.shape for tensor in bound.tensors)
         call = self._calls.get(shapes)
         if call is None:
@@ -105,6 +129,11 @@ class Dispatcher:
             )
             if len(self._calls) < _MAX_CALLS:
                 self._calls[shapes] = call
+        return call
+
+    def _checked(self, args: tuple[Any, ...]) -> None:
+        bound = self._signature.bind(args)
+        call = self._call_for(bound)
         tensors = [args[index] for index in self._tensor_indices]
         if all(hasattr(tensor, "is_contiguous") for tensor in tensors):
             self._recent = (call, tuple((tensor.shape, tensor.dtype) for tensor in tensors))

@@ -90,7 +90,10 @@ def as_list(value: object, where: str) -> list[Any]:
 def as_texts(value: object, where: str) -> tuple[str, ...]:
     """``value`` if it is an array of non-empty strings."""
     items = as_list(value, where)
-    return tuple(as_text(item, f"{where}[{index}]") for index, item in enumerate(items))
+    for index, item in enumerate(items):
+        if not isinstance(item, str) or not item:
+            raise FieldError(f"{where}[{index}] must be a non-empty string, not {_kind(item)}")
+    return tuple(items)
 
 
 def as_relative_path(value: object, where: str) -> str:

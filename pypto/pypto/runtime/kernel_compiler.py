@@ -232,7 +232,7 @@ class KernelCompiler:
         if self.isa_root is not None:
             yield f"-ffile-prefix-map={self.isa_root}=isa"
         yield f"-ffile-prefix-map={source.parent}=source"
-        # Otherwise names of internal functions hold a random number.
+        # Instead of the random number that link-time optimisation and coverage write.
         yield f"-frandom-seed={source.name}"
 
     @contextmanager

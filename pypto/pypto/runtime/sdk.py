@@ -14,12 +14,13 @@
     incore         tool, flags, core_flags, forced_header, admission, include_dirs
     orchestration  runtime name -> tool, flags, include_dirs, helper_sources
 
-Paths are relative to the SDK root and keep their spelling on command lines.
+Paths are relative to the SDK root and keep their spelling on command lines. A target is checked
+when it is first looked at, because a request needs one of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -113,12 +114,12 @@ class Sdk:
                 "Build it with bazelw, or reinstall pypto"
             ) from error
         try:
-            return _sdk(root.absolute(), parse_object(data, _MAX_METADATA_BYTES))
+            return _sdk(root.absolute(), path, parse_object(data, _MAX_METADATA_BYTES))
         except FieldError as error:
             raise SdkError(f"{path}: {error}; reinstall pypto") from error
 
     def target(self, platform: str) -> SdkTarget:
-        """The target of a platform token; SdkError if this SDK has none."""
+        """The target of a platform token; SdkError if this SDK has none or it is malformed."""
         target = self.targets.get(platform)
         if target is None:
             raise SdkError(
@@ -138,6 +139,33 @@ class Sdk:
         return self.root / "bin" / "ptoas"
 
 
+class _Targets(Mapping[str, SdkTarget]):
+    """Targets by platform token, parsed on first use. SdkError where one is malformed."""
+
+    def __init__(self, path: Path, raw: Mapping[str, Any], tools: Mapping[str, str]) -> None:
+        self._path = path
+        self._raw = raw
+        self._tools = tools
+        self._parsed: dict[str, SdkTarget] = {}
+
+    def __getitem__(self, name: str) -> SdkTarget:
+        target = self._parsed.get(name)
+        if target is None:
+            value = self._raw[name]
+            try:
+                target = _target(name, value, self._tools)
+            except FieldError as error:
+                raise SdkError(f"{self._path}: {error}; reinstall pypto") from error
+            self._parsed[name] = target
+        return target
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._raw)
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+
 def default_sdk_root() -> Path:
     """Where the SDK of the imported package lives; the directory may be absent."""
     return Path(__file__).absolute().parent.parent / "_sdk"
@@ -151,7 +179,7 @@ def _table(value: object, where: str, item: Callable[[str, Any], _Value]) -> Map
     return MappingProxyType({key: item(f"{where}.{key}", entries[key]) for key in entries})
 
 
-def _sdk(root: Path, document: dict[str, Any]) -> Sdk:
+def _sdk(root: Path, path: Path, document: dict[str, Any]) -> Sdk:
     schema = document.get("schema")
     if schema != SCHEMA or isinstance(schema, bool):
         raise FieldError(f"schema is {schema!r}, but this version reads schema {SCHEMA}")
@@ -164,14 +192,11 @@ def _sdk(root: Path, document: dict[str, Any]) -> Sdk:
     if len(revision) != _REVISION_DIGITS or set(revision) - set("0123456789abcdef"):
         raise FieldError(f"revision must be {_REVISION_DIGITS} lower-case hex digits")
     tools = _table(document["tools"], "tools", lambda where, value: as_text(value, where))
-    targets = as_object(document["targets"], "targets")
     return Sdk(
         root=root,
         revision=revision,
         tools=tools,
-        targets=MappingProxyType(
-            {name: _target(name, value, tools) for name, value in targets.items()}
-        ),
+        targets=_Targets(path, as_object(document["targets"], "targets"), tools),
         cpu_levels=_table(
             document["cpu_levels"], "cpu_levels", lambda where, value: as_texts(value, where)
         ),

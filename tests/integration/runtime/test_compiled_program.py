@@ -107,6 +107,22 @@ def test_every_call_checks_its_arguments(scale: Scale) -> None:
     torch.testing.assert_close(out, _x() * 4)
 
 
+def test_the_way_for_known_extents_checks_the_rest(scale: Scale) -> None:
+    dispatcher = CompiledProgram.from_dir(scale()).dispatcher_for(None)
+    out = torch.zeros(10)
+    call = dispatcher.like((_x(), 1.0, 0, out))
+    call((_x(), 2.0, 0, out))
+    torch.testing.assert_close(out, _x() * 2)
+    with pytest.raises(ValueError, match=r"'x'.*contiguous"):
+        call((torch.rand(20)[::2], 2.0, 0, out))
+    with pytest.raises(ValueError, match=r"'x'.*meta"):
+        call((torch.rand(10, device="meta"), 2.0, 0, out))
+    with pytest.raises(TypeError, match="'factor'"):
+        call((_x(), "2", 0, out))
+    with pytest.raises(KernelFault, match="row 9 of 8"):
+        call((_x(), 2.0, 1, out))
+
+
 def test_a_fault_names_the_users_line(scale: Scale, tmp_path: Path) -> None:
     directory = scale()
     user_file = tmp_path / "user.py"
