@@ -15,6 +15,8 @@ from typing import Any
 
 REGISTRY_SCHEMA = 1
 
+_MAX_BYTES = 1 << 18
+
 
 class VariableClass(enum.Enum):
     """What a variable may change; `environment.json` says each meaning in words."""
@@ -23,6 +25,9 @@ class VariableClass(enum.Enum):
     TOOL_RESOLUTION = "tool_resolution"
     FRESH_REQUEST = "fresh_request"
     NONSEMANTIC = "nonsemantic"
+
+
+_CLASSES = {kind.value: kind for kind in VariableClass}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +44,14 @@ class EnvironmentRegistry:
 
         Raises ValueError if it is malformed, which a wrong installation alone can cause.
         """
-        path = os.path.join(os.path.dirname(__file__), "environment.json")
-        with open(path, "rb") as file:
-            return cls.parse(json.load(file))
+        fd = os.open(
+            os.path.join(os.path.dirname(__file__), "environment.json"), os.O_RDONLY | os.O_CLOEXEC
+        )
+        try:
+            content = os.read(fd, _MAX_BYTES)
+        finally:
+            os.close(fd)
+        return cls.parse(json.loads(content))
 
     @classmethod
     def parse(cls, content: Any) -> EnvironmentRegistry:
@@ -51,9 +61,12 @@ class EnvironmentRegistry:
         classes: dict[str, VariableClass] = {}
         reasons: dict[str, str] = {}
         for name, row in content["variables"].items():
-            if set(row) != {"class", "reason"} or not row["reason"]:
+            if row.keys() != {"class", "reason"} or not row["reason"]:
                 raise ValueError(f"environment.json: {name} needs a class and a reason")
-            classes[name] = VariableClass(row["class"])
+            kind = _CLASSES.get(row["class"])
+            if kind is None:
+                raise ValueError(f"environment.json: {name} has unknown class {row['class']!r}")
+            classes[name] = kind
             reasons[name] = row["reason"]
         semantic = tuple(sorted(n for n, c in classes.items() if c is VariableClass.SEMANTIC))
         return cls(MappingProxyType(classes), MappingProxyType(reasons), semantic)

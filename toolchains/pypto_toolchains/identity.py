@@ -18,7 +18,7 @@ from pypto_toolchains.environment import EnvironmentRegistry
 from pypto_toolchains.evidence import Evidence, Unavailable
 from pypto_toolchains.gcc import capture_gcc, has_relative_entry
 from pypto_toolchains.interpreter import InterpreterUnknown, interpreter_facts
-from pypto_toolchains.packages import FileHasher, PackageRoot, package_digest
+from pypto_toolchains.packages import FileHasher, PackageRoot, package_digests
 from pypto_toolchains.ptoas import capture_ptoas
 from pypto_toolchains.records import ProbeRecords
 from pypto_toolchains.sdk import SdkUnknown, is_revision, isa_pin
@@ -64,12 +64,13 @@ def identity_namespace(environ: Mapping[str, str]) -> IdentityNamespace:
 class Installation:
     """What is imported and installed, as found by the caller. All paths are absolute.
 
-    `packages` are the imported roots, `runtime_package` the one among the sources that dispatches,
-    `native` the extension actually imported, `sdk_root` the SDK with its recorded revision.
+    `packages` are the imported roots, `runtime_part` the (package, subdirectory) of theirs that
+    dispatches, `native` the extension actually imported, `sdk_root` the SDK with its recorded
+    revision.
     """
 
     packages: tuple[PackageRoot, ...]
-    runtime_package: PackageRoot
+    runtime_part: tuple[str, str]
     native: str
     sdk_root: str
     sdk_revision: str
@@ -95,9 +96,19 @@ class InstallationIdentity:
 
     def __init__(self, installation: Installation, hasher: FileHasher) -> None:
         self.installation = installation
-        self.pypto = _pypto(installation, hasher)
-        self.runtime = _runtime(installation, hasher)
+        self.pypto: Evidence | Unavailable
+        self.runtime: Evidence | Unavailable
         self.pto_isa = _pto_isa(installation)
+        try:
+            native = native_identity(installation.native)
+            sources = package_digests(installation.packages, (installation.runtime_part,), hasher)
+        except (OSError, NotElf, MalformedElf) as error:
+            self.pypto = Unavailable("pypto", f"cannot identify the imported package: {error}")
+            self.runtime = self.pypto
+            return
+        runtime = sources.pop("/".join(installation.runtime_part))
+        self.pypto = _pypto(tuple(sources.items()), native)
+        self.runtime = _runtime(installation, runtime, native)
 
 
 def capture_build_identity(
@@ -139,31 +150,20 @@ def capture_build_identity(
     return ToolchainIdentity(record.finish(), tuple(components), device.record)
 
 
-def _pypto(installation: Installation, hasher: FileHasher) -> Evidence | Unavailable:
+def _pypto(sources: tuple[tuple[str, str], ...], native: str) -> Evidence | Unavailable:
     try:
-        sources = tuple(
-            (f"package.{package.name}", package_digest(package, hasher))
-            for package in installation.packages
-        )
-        native = native_identity(installation.native)
-        return Evidence.of("pypto", (*sources, ("native", native), *interpreter_facts()))
-    except (OSError, NotElf, MalformedElf) as error:
-        return Unavailable("pypto", f"cannot identify the imported package: {error}")
+        interpreter = interpreter_facts()
     except InterpreterUnknown as error:
         return Unavailable("pypto", str(error))
+    packages = tuple((f"package.{name}", digest) for name, digest in sources)
+    return Evidence.of("pypto", (*packages, ("native", native), *interpreter))
 
 
-def _runtime(installation: Installation, hasher: FileHasher) -> Evidence | Unavailable:
-    if not is_revision(installation.sdk_revision):
+def _runtime(installation: Installation, sources: str, native: str) -> Evidence | Unavailable:
+    revision = installation.sdk_revision
+    if not is_revision(revision):
         return Unavailable("runtime", f"{installation.sdk_root} records no build revision")
-    try:
-        facts = (
-            ("sdk.revision", installation.sdk_revision),
-            ("native", native_identity(installation.native)),
-            ("sources", package_digest(installation.runtime_package, hasher)),
-        )
-    except (OSError, NotElf, MalformedElf) as error:
-        return Unavailable("runtime", f"cannot identify the runtime: {error}")
+    facts = (("sdk.revision", revision), ("native", native), ("sources", sources))
     return Evidence.of("runtime", facts)
 
 

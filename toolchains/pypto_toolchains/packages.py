@@ -49,15 +49,41 @@ def package_digest(package: PackageRoot, hasher: FileHasher = hash_files) -> str
 
     Raises OSError if a directory or a file cannot be read.
     """
-    names: list[str] = []
-    _collect(package.directory, "", names)
-    names.sort()
-    contents = hasher([f"{package.directory}/{name}" for name in names])
+    return package_digests((package,), (), hasher)[package.name]
+
+
+def package_digests(
+    packages: tuple[PackageRoot, ...],
+    parts: tuple[tuple[str, str], ...] = (),
+    hasher: FileHasher = hash_files,
+) -> dict[str, str]:
+    """The digests of several packages, each file read once.
+
+    `parts` are (package, subdirectory) pairs whose own digests are wanted too; they are found
+    under ``package/subdirectory``. Raises OSError as `package_digest` does.
+    """
+    listed = []
+    for package in packages:
+        names: list[str] = []
+        _collect(package.directory, "", names)
+        names.sort()
+        listed.append((package, names))
+    contents = iter(hasher([f"{p.directory}/{name}" for p, names in listed for name in names]))
+    found = {}
+    for package, names in listed:
+        files = [(name, next(contents)) for name in names]
+        found[package.name] = _combined(files, "")
+        for owner, part in parts:
+            if owner == package.name:
+                found[f"{owner}/{part}"] = _combined(files, f"{part}/")
+    return found
+
+
+def _combined(files: list[tuple[str, bytes]], prefix: str) -> str:
     content = hashlib.sha256(b"pypto.package/v1\0")
-    for name, digest in zip(names, contents, strict=True):
-        content.update(os.fsencode(name))
-        content.update(b"\0")
-        content.update(digest)
+    for name, digest in files:
+        if name.startswith(prefix):
+            content.update(os.fsencode(name) + b"\0" + digest)
     return content.hexdigest()
 
 

@@ -43,14 +43,26 @@ def ready_spec(config: KernelConfig) -> ArtifactSpec:
     )
 
 
-def derive_ready_spec(hint: bytes) -> ArtifactSpec:
-    """READY's specification from the bytes of ``kernel_config.json``; ValueError if malformed."""
-    return ready_spec(KernelConfig.parse(hint))
+class ReadySpecs:
+    """Derives READY's specification from kernel tables, and keeps the tables it has parsed."""
 
+    def __init__(self) -> None:
+        self._parsed: dict[bytes, KernelConfig] = {}
 
-def config_of(entry: Entry) -> KernelConfig:
-    """The kernel table of a validated entry."""
-    return KernelConfig.parse(entry.read(kernel_config.FILE_NAME), str(entry.path))
+    def derive(self, hint: bytes) -> ArtifactSpec:
+        """The specification from the bytes of ``kernel_config.json``; ValueError if malformed."""
+        return ready_spec(self.config(hint))
+
+    def config(self, table: bytes) -> KernelConfig:
+        """The kernel table of the bytes of ``kernel_config.json``; ValueError if malformed."""
+        config = self._parsed.get(table)
+        if config is None:
+            config = self._parsed[table] = KernelConfig.parse(table)
+        return config
+
+    def config_of(self, entry: Entry) -> KernelConfig:
+        """The kernel table of a validated entry."""
+        return self.config(entry.read(kernel_config.FILE_NAME))
 
 
 def meta_of(entry: Entry) -> CompiledMeta:
@@ -58,12 +70,12 @@ def meta_of(entry: Entry) -> CompiledMeta:
     return CompiledMeta.parse(entry.read(compiled_meta.FILE_NAME), str(entry.path))
 
 
-def ready_payload(entry: Entry, directory: Path) -> CompletePayload:
+def ready_payload(entry: Entry, config: KernelConfig, directory: Path) -> CompletePayload:
     """The storage of a program whose READY entry was found."""
     return CompletePayload(
         entry.path,
         directory=directory,
-        config=config_of(entry),
+        config=config,
         manifest=BinaryManifest.parse(entry.read(MANIFEST_NAME), str(entry.path)),
         artifact_key=entry.key.digest.hex,
     )

@@ -17,6 +17,7 @@ from pypto.ir.nodes import Direction, DynDim, ScalarType, TensorType
 from pypto.jit.values import Unidentifiable, encode
 from pypto.language.markers import RUNTIME
 from pypto.language.source import ConstValue, ParamAnnotation, ParamCategory
+from pypto_store.records import Value
 
 _UNSET = object()
 _BY_TORCH_NAME = {dtype.torch_name: dtype for dtype in DTYPES if dtype is not INDEX}
@@ -34,7 +35,7 @@ class Bound:
     """
 
     arguments: Mapping[str, Argument]
-    parameters: tuple[tuple[object, ...], ...]
+    parameters: tuple[Value, ...]
     values: tuple[object, ...]
 
 
@@ -231,7 +232,7 @@ class Signature:
             values,
         )
 
-    def _described(self, name: str, argument: Argument) -> tuple[object, ...]:
+    def _described(self, name: str, argument: Argument) -> Value:
         match argument:
             case TensorType(shape, dtype):
                 extents = tuple(None if isinstance(e, DynDim) else int(e) for e in shape)

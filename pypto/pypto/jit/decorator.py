@@ -12,6 +12,7 @@ from typing import Any, overload
 from pypto.ir.nodes import FunctionKind
 from pypto.ir.nodes import Program as IrProgram
 from pypto.jit.binding import Bound, Signature
+from pypto.jit.building import Recipe
 from pypto.jit.declaration import Declaration, Declared, enclosing_values
 from pypto.jit.live import LiveCalls
 from pypto.jit.objects import ObjectTable
@@ -20,7 +21,6 @@ from pypto.jit.session import LEVELS, RESOLVER, STATISTICS, TEXTS
 from pypto.jit.source import SourceCapture, SourceSnapshot
 from pypto.jit.specialization import Specialization
 from pypto.jit.statistics import Counter
-from pypto.jit.building import Recipe
 from pypto.language.parser.signature import bound_dynamic, read_signature
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.run_config import RunConfig
@@ -40,7 +40,9 @@ class JITFunction(Declared):
     first request. Errors in the kernel are ParserError or CompileError and name file and line.
     """
 
-    _call: Callable[..., None]
+    __name__: str
+    __qualname__: str
+    __wrapped__: FunctionType
 
     def __init__(self, declaration: Declaration) -> None:
         functools.update_wrapper(self, declaration.function)

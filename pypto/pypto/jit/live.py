@@ -27,6 +27,7 @@ from pypto_toolchains.gcc import has_relative_entry
 
 _shape = operator.attrgetter("shape")
 _dtype = operator.attrgetter("dtype")
+_clock = time.perf_counter_ns
 
 # A kernel with many run-time extents must not keep every one it ever saw.
 _MAX_SHAPES = 1024
@@ -87,7 +88,7 @@ class LiveCalls:
 
     def find(self, args: tuple[Any, ...], config: RunConfig | None) -> CompiledProgram | None:
         """The program for a call without keywords, counted as a request; None for the long way."""
-        begin = time.perf_counter_ns()
+        begin = _clock()
         answers = self._answers
         if (
             answers is None
@@ -108,9 +109,7 @@ class LiveCalls:
             or not answers.snapshot.guards.hold()
         ):
             return None
-        self._statistics.live_call(
-            disabled=answers.disabled, spent_ns=time.perf_counter_ns() - begin
-        )
+        self._statistics.live_call(answers.disabled, _clock() - begin)
         return compiled
 
     def remember(

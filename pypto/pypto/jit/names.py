@@ -10,16 +10,32 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-_NESTED = (
-    ast.Lambda,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.GeneratorExp,
-    ast.FunctionDef,
-    ast.AsyncFunctionDef,
-    ast.ClassDef,
+_NESTED = frozenset(
+    {
+        ast.Lambda,
+        ast.ListComp,
+        ast.SetComp,
+        ast.DictComp,
+        ast.GeneratorExp,
+        ast.FunctionDef,
+        ast.AsyncFunctionDef,
+        ast.ClassDef,
+    }
 )
+# Statements and patterns that bind a name without a Name node: the field that has it.
+_BINDERS = {
+    ast.FunctionDef: "name",
+    ast.AsyncFunctionDef: "name",
+    ast.ClassDef: "name",
+    ast.ExceptHandler: "name",
+    ast.MatchAs: "name",
+    ast.MatchStar: "name",
+    ast.MatchMapping: "rest",
+}
+_OUTWARD = frozenset({ast.Global, ast.Nonlocal})
+# What is below a node of each class: the fields that can hold nodes. Contexts and operators are
+# nodes too, but hold no names.
+_WITHOUT_NAMES = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "lineno", "type_comment"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +92,7 @@ class _Uses:
             return
         self.visit(node)
         for part in ast.walk(node):
-            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            if type(part) is ast.Constant and type(part.value) is str:
                 try:
                     self.visit(ast.parse(part.value.strip(), mode="eval").body)
                 except (SyntaxError, ValueError):
@@ -88,36 +104,44 @@ class _Uses:
         pending: list[tuple[ast.AST, bool]] = [(root, False)]
         while pending:
             node, nested = pending.pop()
-            if isinstance(node, ast.Name):
-                if isinstance(node.ctx, ast.Load):
-                    self._load(node.id, ())
+            kind = type(node)
+            if kind is ast.Name:
+                if type(node.ctx) is ast.Load:  # type: ignore[attr-defined]
+                    self._load(node.id, ())  # type: ignore[attr-defined]
                 elif not nested:
-                    self.stored.add(node.id)
+                    self.stored.add(node.id)  # type: ignore[attr-defined]
+            elif kind is ast.Constant:
                 continue
-            if isinstance(node, ast.Attribute):
-                path = [node.attr]
-                base = node.value
-                while isinstance(base, ast.Attribute):
-                    path.append(base.attr)
-                    base = base.value
-                if isinstance(base, ast.Name) and isinstance(base.ctx, ast.Load):
-                    self._load(base.id, tuple(reversed(path)))
-                else:
+            elif kind is ast.Attribute:
+                base = self._attribute(node)
+                if base is not None:
                     pending.append((base, nested))
-                continue
-            if isinstance(node, ast.AnnAssign):
-                self.annotation(node.annotation)
-            elif isinstance(node, ast.Global | ast.Nonlocal):
-                self.declared_outside.update(node.names)
             else:
-                self._bind(node, nested)
-            below = nested or isinstance(node, _NESTED)
-            for name in node._fields:
-                value = getattr(node, name, None)
-                if isinstance(value, list):
-                    pending.extend((item, below) for item in value if isinstance(item, ast.AST))
-                elif isinstance(value, ast.AST):
-                    pending.append((value, below))
+                if not nested:
+                    self._bind(kind, node)
+                below = nested or kind in _NESTED
+                for name in kind._fields:
+                    if name in _WITHOUT_NAMES:
+                        continue
+                    value = getattr(node, name, None)
+                    if type(value) is list:
+                        for item in value:
+                            if isinstance(item, ast.AST):
+                                pending.append((item, below))
+                    elif isinstance(value, ast.AST):
+                        pending.append((value, below))
+
+    def _attribute(self, node: ast.AST) -> ast.AST | None:
+        """Record a path that starts at a name; otherwise give what it starts at."""
+        path = []
+        while isinstance(node, ast.Attribute):
+            path.append(node.attr)
+            node = node.value
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            path.reverse()
+            self._load(node.id, tuple(path))
+            return None
+        return node
 
     def _load(self, name: str, path: tuple[str, ...]) -> None:
         paths = self.loaded.get(name)
@@ -125,16 +149,15 @@ class _Uses:
             paths = self.loaded[name] = set()
         paths.add(path)
 
-    def _bind(self, node: ast.AST, nested: bool) -> None:
-        """Statements that bind a name without a Name node."""
-        if nested:
-            return
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            self.stored.add(node.name)
+    def _bind(self, kind: type[ast.AST], node: ast.AST) -> None:
+        field = _BINDERS.get(kind)
+        if field is not None:
+            name = getattr(node, field)
+            if name is not None:
+                self.stored.add(name)
+        elif kind is ast.AnnAssign:
+            self.annotation(node.annotation)  # type: ignore[attr-defined]
+        elif kind in _OUTWARD:
+            self.declared_outside.update(node.names)  # type: ignore[attr-defined]
         elif isinstance(node, ast.alias):
             self.stored.add((node.asname or node.name).partition(".")[0])
-        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
-            if node.name is not None:
-                self.stored.add(node.name)
-        elif isinstance(node, ast.MatchMapping) and node.rest is not None:
-            self.stored.add(node.rest)

@@ -1,7 +1,6 @@
 """One function's own text: cut out of its file, parsed, and checked against its code object."""
 
 from __future__ import annotations
-
 import __future__
 
 import ast

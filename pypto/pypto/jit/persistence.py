@@ -14,8 +14,7 @@ from pathlib import Path
 from pypto.ir.nodes import Program
 from pypto.jit.artifacts import (
     GENERATED,
-    config_of,
-    derive_ready_spec,
+    ReadySpecs,
     meta_of,
     ready_payload,
     ready_spec,
@@ -62,6 +61,7 @@ class Persistent:
     patched: Callable[[], str | None]
     private: PrivateBuilds
     _rejected: set[str] = field(default_factory=set)
+    _specs: ReadySpecs = field(default_factory=ReadySpecs)
 
     def restore_or_build(self) -> CompiledProgram:
         """The program: from READY, from GENERATED, or built now."""
@@ -72,7 +72,7 @@ class Persistent:
         if generated is not None:
             self.statistics.add(Counter.GENERATED_HITS)
             return self._from_generated(generated, None)
-        discovered = self._found(self.store.discover_ready(self.key, derive_ready_spec))
+        discovered = self._found(self.store.discover_ready(self.key, self._specs.derive))
         if discovered is not None:
             return self._from_ready(discovered)
         self.statistics.add(Counter.MISSES)
@@ -86,7 +86,7 @@ class Persistent:
             self._count(hint)
             return None
         try:
-            spec = derive_ready_spec(hint.data)
+            spec = self._specs.derive(hint.data)
         except ValueError:
             return None
         return self._found(self.store.lookup(self.key, spec))
@@ -116,13 +116,13 @@ class Persistent:
     def _from_ready(self, entry: Entry) -> CompiledProgram:
         self.statistics.add(Counter.READY_HITS)
         return CompiledProgram(
-            ready_payload(entry, self._directory()),
+            ready_payload(entry, self._specs.config_of(entry), self._directory()),
             meta_of(entry),
             sources=self.recipe.snapshot.source_map(),
         )
 
     def _from_generated(self, entry: Entry, program: Program | None) -> CompiledProgram:
-        config = config_of(entry)
+        config = self._specs.config_of(entry)
         return CompiledProgram(
             PendingPayload(
                 entry.path,

@@ -24,7 +24,7 @@ def private_parent(environ: Mapping[str, str], cwd: str, root: str | None) -> st
         return parent
     temporary = environ.get(TEMPORARY_VARIABLE, "")
     if not os.path.isabs(temporary) or _lies_in(temporary, root):
-        temporary = "/tmp"
+        temporary = "/tmp"  # noqa: S108 - only the parent of a directory with a random name
     return os.path.join(temporary, f"pypto-{secrets.token_hex(16)}")
 
 

@@ -223,7 +223,7 @@ class _Snapshot:
         own = _own_name(value)
         if own is not None:
             return b"".join((own, *(b"\0" + ".".join(path).encode() for path in use.paths)))
-        parts = []
+        parts: list[bytes] = []
         for path in use.paths:
             parts += (".".join(path).encode(), b"\0", self._descend(use.name, value, path))
         return b"".join(parts)

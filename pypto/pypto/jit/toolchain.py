@@ -51,7 +51,7 @@ class Toolchain:
         self._registry: EnvironmentRegistry | None = None
         self._installed: InstallationIdentity | Unavailable | None = None
         self._known: dict[tuple[object, ...], ToolchainIdentity | Unavailable] = {}
-        self._patched: str | None | bool = False
+        self._patched: str | bool | None = False
 
     def identity(
         self,
@@ -170,11 +170,10 @@ def _installed() -> InstallationIdentity | Unavailable:
         module.__name__: os.path.dirname(os.path.abspath(str(module.__file__)))
         for module in (pypto, pypto_store, pypto_toolchains)
     }
-    runtime = os.path.join(directories["pypto"], "runtime")
     return InstallationIdentity(
         Installation(
             packages=tuple(PackageRoot(name, path) for name, path in directories.items()),
-            runtime_package=PackageRoot("pypto.runtime", runtime),
+            runtime_part=("pypto", "runtime"),
             native=str(Path(str(_native.__file__)).absolute()),
             sdk_root=str(sdk.root),
             sdk_revision=sdk.revision,

@@ -76,7 +76,7 @@ def _module(name: str) -> ModuleType:
         sys.path.insert(0, os.getcwd())
     try:
         return importlib.import_module(name)
-    except Exception as error:  # noqa: BLE001 - the user's module may raise anything
+    except Exception as error:
         raise WarmupFileError(f"module {name!r} cannot be imported: {error!r}") from error
 
 

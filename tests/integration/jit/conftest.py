@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -200,8 +200,8 @@ def _filled(tmp_path_factory: pytest.TempPathFactory) -> House:
 
 
 @pytest.fixture
-def filled(_filled: House, tmp_path: Path) -> Iterator[House]:
+def filled(_filled: House, tmp_path: Path) -> House:
     """A house whose cache has the kernel, GENERATED and READY; its own copy."""
     assert _filled.root is not None
     shutil.copytree(_filled.root, tmp_path / "cache", symlinks=True)
-    yield House(tmp_path)
+    return House(tmp_path)

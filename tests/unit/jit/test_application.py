@@ -72,7 +72,7 @@ def test_the_fingerprint_counts() -> None:
 
 
 def test_a_missing_source_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ExtraSourceError, match="gone.py"):
+    with pytest.raises(ExtraSourceError, match=r"gone\.py"):
         digest(tmp_path / "gone.py")
     (tmp_path / "broken.py").symlink_to(tmp_path / "nowhere")
     with pytest.raises(ExtraSourceError, match=r"broken\.py"):

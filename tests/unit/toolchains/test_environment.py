@@ -50,9 +50,10 @@ def reads(path: Path) -> Iterator[tuple[int, ast.expr]]:
             yield node.lineno, node.slice
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             function = node.func
-            if function.attr in ("get", "pop", "setdefault") and is_environment(function.value):
-                yield node.lineno, node.args[0]
-            elif function.attr in ("getenv", "getenvb"):
+            lookup = function.attr in ("get", "pop", "setdefault")
+            if function.attr in ("getenv", "getenvb") or (
+                lookup and is_environment(function.value)
+            ):
                 yield node.lineno, node.args[0]
         elif isinstance(node, ast.Compare) and any(map(is_environment, node.comparators)):
             yield node.lineno, node.left
@@ -123,5 +124,5 @@ def test_malformed_registries_are_refused() -> None:
         {"schema": 1, "variables": {"A": {"class": "semantic", "reason": ""}}},
         {"schema": 1, "variables": {"A": {"class": "other", "reason": "r"}}},
     ):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match=r"environment\.json"):
             EnvironmentRegistry.parse(bad)

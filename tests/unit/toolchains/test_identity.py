@@ -51,7 +51,7 @@ class House:
         installed = InstallationIdentity(
             Installation(
                 (PackageRoot("product", str(self.package)),),
-                PackageRoot("product.runtime", str(self.runtime)),
+                ("product", "runtime"),
                 str(self.native),
                 str(self.sdk),
                 self.revision,

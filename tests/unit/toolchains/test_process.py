@@ -40,7 +40,7 @@ def test_gets_the_environment_and_directory_it_is_given(tmp_path: Path) -> None:
 
 def test_failure_names_the_stage_and_quotes_the_end_of_stderr(tmp_path: Path) -> None:
     code = "import sys; sys.stderr.write('x' * 100000 + 'the reason'); sys.exit(3)"
-    with pytest.raises(ToolFailed, match="compile f.cpp") as caught:
+    with pytest.raises(ToolFailed, match=r"compile f\.cpp") as caught:
         run_tool(_python(code), cwd=tmp_path, environ={}, timeout=30, stage="compile f.cpp")
     assert caught.value.returncode == 3
     assert str(caught.value).endswith("the reason")
@@ -62,7 +62,7 @@ def test_time_limit_kills_the_helpers_too(tmp_path: Path) -> None:
         f"subprocess.Popen([sys.executable, '-I', '-S', '-c', {helper_code!r}])\n"
         "time.sleep(60)\n"
     )
-    with pytest.raises(ToolTimeout, match="link o.so"):
+    with pytest.raises(ToolTimeout, match=r"link o\.so"):
         run_tool(_python(code), cwd=tmp_path, environ={}, timeout=1.5, stage="link o.so")
     helper = int(mark.read_text())
     deadline = time.monotonic() + 5
