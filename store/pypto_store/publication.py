@@ -287,7 +287,6 @@ class _Stage:
         mode = EXECUTABLE_MODE if record.executable else FILE_MODE
         sink = os.open(f"{self._directory}/{record.path}", _WRITE_NEW, mode)
         self._unsynced.append(sink)
-        os.fchmod(sink, mode)  # whatever the umask left of it
         if data is not None:
             write_all(sink, data)
         else:
@@ -345,7 +344,6 @@ class _Stage:
         """Write the manifest: from now on the staged tree is an entry."""
         descriptor = os.open(f"{self._directory}/{MANIFEST_NAME}", _WRITE_NEW, FILE_MODE)
         try:
-            os.fchmod(descriptor, FILE_MODE)
             write_all(descriptor, encoded)
             crash_points.reach("publish.marker")
             os.fsync(descriptor)

@@ -24,7 +24,7 @@ from pypto_store import linux as linux_calls
 from pypto_store.testing import GENERATED, PAYLOAD, READY, payload_builder, sample_key, snapshot
 
 WRITING = (
-    (os, "open"), (os, "read"), (os, "readv"), (os, "write"), (os, "fsync"), (os, "fchmod"),
+    (os, "open"), (os, "read"), (os, "readv"), (os, "write"), (os, "fsync"),
     (os, "mkdir"), (os, "link"), (os, "unlink"), (os, "listdir"), (os, "scandir"),
     (os, "lstat"), (os, "stat"), (os, "fstat"), (os, "rmdir"),
     (fcntl, "flock"), (linux_calls, "rename_new"),

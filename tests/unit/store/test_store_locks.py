@@ -110,6 +110,23 @@ def test_lock_of_a_removed_file_is_not_accepted(tmp_path):
     old.release()
 
 
+def test_lock_file_removed_while_one_waits_for_it_is_not_accepted(tmp_path):
+    path = str(tmp_path / "l")
+    held = acquire(path, shared=False, timeout=0)
+    taken = []
+    waiter = threading.Thread(target=lambda: taken.append(acquire(path, shared=False, timeout=30)))
+    waiter.start()
+    deadline = time.monotonic() + 30
+    while threading.active_count() < 3 and time.monotonic() < deadline:
+        time.sleep(0.001)
+    os.unlink(path)
+    held.release()
+    waiter.join(30)
+    assert taken[0].named()
+    assert not is_free(path)
+    taken[0].release()
+
+
 def test_unusable_lock_file_is_unavailable(tmp_path):
     (tmp_path / "directory").mkdir()
     with pytest.raises(LockUnavailable, match="directory"):
