@@ -11,6 +11,8 @@ import math
 import os
 import signal
 import subprocess
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,7 @@ TIMEOUT_VARIABLE = "PYPTO_COMPILER_TIMEOUT"
 
 _TAIL_BYTES = 16 * 1024
 _REAP_SECONDS = 5.0
+_CANCEL_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,10 @@ class ToolTimeout(ToolError):
         self.seconds = seconds
 
 
+class ToolCancelled(ToolError):
+    """The tool was killed because nobody wants its result any more."""
+
+
 def compiler_timeout(environ: Mapping[str, str]) -> float:
     """Seconds one compiler or linker invocation may take.
 
@@ -91,14 +98,17 @@ def run_tool(
     environ: Mapping[str, str],
     timeout: float,
     stage: str,
+    cancelled: threading.Event | None = None,
 ) -> ToolResult:
     """Run one tool to its end and return what it wrote.
 
     The tool gets `environ` exactly, no standard input, and a process group of its own, so that
     the helpers a compiler driver starts end with it: on the time limit and on any exception in
-    the caller (an interrupt too) the whole group is killed before this returns.
+    the caller (an interrupt too) the whole group is killed before this returns. An interrupt only
+    reaches the main thread: tools that run in others end when `cancelled` is set.
 
-    Raises ToolNotFound, ToolFailed or ToolTimeout, all RuntimeErrors that name `stage`.
+    Raises ToolNotFound, ToolFailed, ToolTimeout or ToolCancelled, all RuntimeErrors that name
+    `stage`.
     """
     try:
         child = subprocess.Popen(
@@ -118,7 +128,15 @@ def run_tool(
             stderr="",
         ) from error
     try:
-        stdout, stderr = child.communicate(timeout=timeout)
+        stdout, stderr = _communicate(child, timeout, cancelled)
+    except _Cancelled:
+        tail = _tail(_kill_group(child))
+        raise ToolCancelled(
+            f"{stage}: {os.path.basename(argv[0])} was cancelled",
+            stage=stage,
+            argv=argv,
+            stderr=tail,
+        ) from None
     except subprocess.TimeoutExpired:
         tail = _tail(_kill_group(child))
         raise ToolTimeout(
@@ -147,6 +165,27 @@ def run_tool(
             returncode=child.returncode,
         )
     return ToolResult(_text(stdout), _text(stderr))
+
+
+class _Cancelled(Exception):
+    pass
+
+
+def _communicate(
+    child: subprocess.Popen[bytes], timeout: float, cancelled: threading.Event | None
+) -> tuple[bytes, bytes]:
+    if cancelled is None:
+        return child.communicate(timeout=timeout)
+    deadline = time.monotonic() + timeout
+    while True:
+        if cancelled.is_set():
+            raise _Cancelled
+        left = deadline - time.monotonic()
+        try:
+            return child.communicate(timeout=max(0.0, min(left, _CANCEL_POLL_SECONDS)))
+        except subprocess.TimeoutExpired:
+            if left <= _CANCEL_POLL_SECONDS:
+                raise
 
 
 def _kill_group(child: subprocess.Popen[bytes]) -> bytes:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -62,10 +63,11 @@ def compile_binaries(
 ) -> dict[str, bytes]:
     """Compile the named binaries side by side.
 
-    If some fail, the error of the first in the order of ``names`` is raised, after all that had
-    started have ended; nothing they wrote remains.
+    If some fail, the error of the first in the order of ``names`` is raised and the others'
+    compilers are killed; so they are on an interrupt. Nothing they wrote remains.
     """
-    tasks = {name: _compilation(name, sources_dir, config, compiler) for name in names}
+    cancelled = threading.Event()
+    tasks = {name: _compilation(name, sources_dir, config, compiler, cancelled) for name in names}
     if len(tasks) <= 1:
         return {name: task() for name, task in tasks.items()}
     workers = min(len(tasks), len(os.sched_getaffinity(0)))
@@ -74,21 +76,27 @@ def compile_binaries(
         try:
             return {name: future.result() for name, future in futures.items()}
         except BaseException:
+            cancelled.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
 def _compilation(
-    name: str, sources_dir: Path, config: KernelConfig, compiler: KernelCompiler
+    name: str,
+    sources_dir: Path,
+    config: KernelConfig,
+    compiler: KernelCompiler,
+    cancelled: threading.Event,
 ) -> Callable[[], bytes]:
     if name == ORCHESTRATION:
         source = sources_dir / config.orchestration.source
-        return lambda: compiler.compile_orchestration(source)
+        return lambda: compiler.compile_orchestration(source, cancelled=cancelled)
     kernel = next(entry for entry in config.kernels if kernel_file(entry.func_id) == name)
     return lambda: compiler.compile_incore(
         sources_dir / kernel.source,
         kernel.core_type,
         extra_include_dirs=[sources_dir / item for item in kernel.extra_include_dirs],
+        cancelled=cancelled,
     )
 
 

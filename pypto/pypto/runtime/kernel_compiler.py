@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import struct
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,11 +80,17 @@ class KernelCompiler:
         return self.sdk.root
 
     def compile_incore(
-        self, source: Path, core_type: str, *, extra_include_dirs: Sequence[Path] = ()
+        self,
+        source: Path,
+        core_type: str,
+        *,
+        extra_include_dirs: Sequence[Path] = (),
+        cancelled: threading.Event | None = None,
     ) -> bytes:
         """Compile and link the kernel in ``source`` for a core of type ``"aiv"`` or ``"aic"``.
 
-        Raises ToolchainUnavailable, SdkError, a ToolError of the compiler, or BinaryError.
+        Setting ``cancelled`` kills the compiler. Raises ToolchainUnavailable, SdkError, a
+        ToolError of the compiler, or BinaryError.
         """
         if core_type not in CORE_TYPES:
             raise ValueError(f"core_type must be one of {', '.join(CORE_TYPES)}, got {core_type!r}")
@@ -118,9 +125,12 @@ class KernelCompiler:
             source,
             [],
             stage=f"compiling kernel {source.name} ({core_type}, {self.platform})",
+            cancelled=cancelled,
         )
 
-    def compile_orchestration(self, source: Path) -> bytes:
+    def compile_orchestration(
+        self, source: Path, *, cancelled: threading.Event | None = None
+    ) -> bytes:
         """Compile and link the orchestration function in ``source`` with the SDK's helpers.
 
         A helper source that is missing is an SdkError before any compiler starts. Raises as
@@ -139,6 +149,7 @@ class KernelCompiler:
             source,
             list(recipe.helper_sources),
             stage=f"compiling orchestration {source.name} ({self.runtime.value}, {self.platform})",
+            cancelled=cancelled,
         )
 
     def tool_path(self, tool: str) -> Path:
@@ -193,6 +204,7 @@ class KernelCompiler:
         helpers: Sequence[str],
         *,
         stage: str,
+        cancelled: threading.Event | None,
     ) -> bytes:
         source = source.absolute()
         if not source.is_file():
@@ -218,6 +230,7 @@ class KernelCompiler:
                 environ={**self._environ, "TMPDIR": str(scratch), "LC_ALL": "C"},
                 timeout=self.timeout,
                 stage=stage,
+                cancelled=cancelled,
             )
             try:
                 binary = output.read_bytes()

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable
@@ -138,6 +142,59 @@ def test_the_first_failure_in_order_is_raised(sources: Path, compilers: Compiler
         compile_binaries(
             sources, CONFIG, compilers("a2a3sim", CONFIG.runtime), binary_sources(CONFIG)
         )
+
+
+def test_an_interrupt_ends_all_compilers(
+    sources: Path, tmp_path: Path, sdk_root: Path, fake_compiler: Callable[..., Any]
+) -> None:
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    fake = fake_compiler(
+        f"open(os.path.join({str(marks)!r}, str(os.getpid())), 'w').close(); time.sleep(60)"
+    )
+    script = """
+    import os, signal, sys, threading, time
+    from pathlib import Path
+    from pypto.runtime.binary_build import binary_sources, compile_binaries
+    from pypto.runtime.kernel_compiler import KernelCompiler
+    from pypto.runtime.kernel_config import KernelConfig
+    from pypto.runtime.sdk import Sdk
+
+    sources, sdk, tools, marks = map(Path, sys.argv[1:])
+    compiler = KernelCompiler(
+        "a2a3sim", sdk=Sdk.load(sdk), runtime_name="host_build_graph", cpu_level="x86-64",
+        environ={"PATH": str(tools)}, build_dir=marks.parent / "scratch",
+    )
+    config = KernelConfig.parse((sources / "kernel_config.json").read_bytes())
+    os.sched_getaffinity = lambda _pid: {0, 1, 2}
+
+    def interrupt() -> None:
+        while len(list(marks.iterdir())) < 3:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    try:
+        compile_binaries(sources, config, compiler, binary_sources(config))
+    except KeyboardInterrupt:
+        print("interrupted")
+    """
+    arguments = [str(path) for path in (sources, sdk_root, fake.directory, marks)]
+    begin = time.monotonic()
+    result = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script), *arguments],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (result.stdout, result.returncode) == ("interrupted\n", 0), result.stderr
+    assert time.monotonic() - begin < 45
+    for mark in marks.iterdir():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(mark.name), 0)
+    assert list((tmp_path / "scratch").iterdir()) == []
 
 
 def _pending(

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 from pypto_toolchains.process import (
+    ToolCancelled,
     ToolFailed,
     ToolNotFound,
     ToolTimeout,
@@ -75,6 +77,40 @@ def test_time_limit_kills_the_helpers_too(tmp_path: Path) -> None:
             return
         time.sleep(0.01)
     pytest.fail("the helper outlived its driver")
+
+
+def test_a_tool_that_nobody_waits_for_is_killed(tmp_path: Path) -> None:
+    cancelled = threading.Event()
+    mark = tmp_path / "tool"
+    code = f"import os, time; open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    threading.Timer(0.5, cancelled.set).start()
+    begin = time.monotonic()
+    with pytest.raises(ToolCancelled, match="probe"):
+        run_tool(
+            _python(code), cwd=tmp_path, environ={}, timeout=50, stage="probe", cancelled=cancelled
+        )
+    assert time.monotonic() - begin < 30
+    if mark.exists() and mark.read_text():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(mark.read_text()), 0)
+
+
+def test_a_tool_that_may_be_cancelled_keeps_output_and_limit(tmp_path: Path) -> None:
+    never = threading.Event()
+    code = "import sys, time; print('a' * 200000); time.sleep(0.3); print('end')"
+    result = run_tool(
+        _python(code), cwd=tmp_path, environ={}, timeout=30, stage="probe", cancelled=never
+    )
+    assert result.stdout == "a" * 200000 + "\nend\n"
+    with pytest.raises(ToolTimeout, match="probe"):
+        run_tool(
+            _python("import time; time.sleep(60)"),
+            cwd=tmp_path,
+            environ={},
+            timeout=0.3,
+            stage="probe",
+            cancelled=never,
+        )
 
 
 def test_default_limit() -> None:
