@@ -67,6 +67,7 @@ def with_statement(frame: Frame, node: ast.With) -> None:
     frame.values.scopes += 1
     frame.scope, frame.body = frame.values.scopes, inner
     frame.builder.block(frame, node.body)
+    frame.leave_scope(frame.scope)
     frame.scope, frame.body = None, outer
     outer.append(Scope(name, tuple(inner), frame.source.span(node)))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from pypto.ir.errors import IrTypeError
-from pypto.ir.nodes import Const, Var
+from pypto.ir.nodes import Const
 from pypto.language import functions as pl
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
@@ -38,7 +38,10 @@ def _static_assert(site: CallSite) -> Value:
 def _static_print(site: CallSite) -> Value:
     values = site.values.get("values", ())
     assert isinstance(values, tuple)
-    shown = [show_value(v) if isinstance(v, Var) else str(v) for v in values]
+    plain = (bool, int, float, str, tuple, list)
+    shown = [
+        str(v) if isinstance(v, plain) and not holds_runtime(v) else show_value(v) for v in values
+    ]
     site.frame.builder.prints.append(" ".join(shown))
     return None
 

@@ -127,8 +127,8 @@ class Frame:
         if name in self.env:
             value = self.env[name]
             if isinstance(value, Unbound):
-                raise self.error(UndefinedVariableError, node, f"{name!r} {value.reason}")
-            self._check_owner(name, value, node)
+                kind = ScopeIsolationError if value.departed else UndefinedVariableError
+                raise self.error(kind, node, f"{name!r} {value.reason}")
             return value
         if name in self.source.namespace:
             return self.source.namespace[name]
@@ -137,21 +137,24 @@ class Frame:
             UndefinedVariableError, node, f"name {name!r} is not defined{hint or _DEFINE}"
         )
 
-    def _check_owner(self, name: str, value: Value, node: ast.AST) -> None:
-        if not isinstance(value, Var) or isinstance(value.type, TensorType):
-            return
-        owner = self.values.owners.get(value)
-        if owner is None or owner == self.scope:
-            return
-        if isinstance(value.type, TileType):
-            remedy = "store it into a tensor inside that block"
-        else:
-            remedy = "compute it before that block"
-        raise self.error(
-            ScopeIsolationError,
-            node,
-            f"{name!r} belongs to a pl.at block that has ended; {remedy}",
-        )
+    def leave_scope(self, scope: int) -> None:
+        """Makes names of what a ``pl.at`` block owns say so; tensors outlive the block."""
+        for name, value in self.env.items():
+            departed = self._departed(value, scope)
+            if departed is not None:
+                self.env[name] = departed
+
+    def _departed(self, value: Value, scope: int) -> Unbound | None:
+        if isinstance(value, tuple | list):
+            found = [self._departed(item, scope) for item in value]
+            return next((item for item in found if item is not None), None)
+        if not isinstance(value, Var) or self.values.owners.get(value) != scope:
+            return None
+        if isinstance(value.type, TensorType):
+            return None
+        tile = isinstance(value.type, TileType)
+        remedy = "store it into a tensor inside" if tile else "compute it before"
+        return Unbound(f"belongs to a pl.at block that has ended; {remedy} that block", True)
 
     # --- emission --------------------------------------------------------------------------
 

@@ -130,8 +130,6 @@ def store_tile(frame: Frame, tile: Var, offsets: list[Operand], tensor: Var, sit
 def alias(frame: Frame, result: Var, tensor: Var) -> None:
     """Records that ``result`` names the memory of ``tensor``."""
     frame.values.aliases[result] = tensor
-    # A tensor outlives the block that wrote it.
-    frame.values.owners.pop(result, None)
 
 
 def _move(site: CallSite) -> Value:

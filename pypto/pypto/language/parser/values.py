@@ -28,9 +28,13 @@ Value = object
 
 @dataclass(frozen=True, slots=True)
 class Unbound:
-    """A name without a value. ``reason`` completes "'x' ..."."""
+    """A name without a value. ``reason`` completes "'x' ...".
+
+    ``departed`` says that the value stayed behind in a ``pl.at`` block.
+    """
 
     reason: str
+    departed: bool = False
 
 
 def is_number(value: Value) -> TypeGuard[bool | int | float]:
