@@ -10,6 +10,7 @@ A compiler that fails or exceeds its time raises the errors of ``pypto_toolchain
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,19 +85,26 @@ class KernelFault(RuntimeError):
             where = ""
         culprit = f"{self.op}: " if self.op else ""
         kernel = f" [kernel {self.kernel!r}]" if self.kernel else ""
-        source = self._source_line()
-        shown = f"\n    {source}" if source else ""
+        shown = "" if self.location is None else _quoted(self.location)
         return f"{where}{culprit}{self.reason}{kernel}{shown}"
 
-    def _source_line(self) -> str:
-        if self.location is None:
-            return ""
-        try:
-            lines = Path(self.location.file).read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError):
-            return ""
-        index = self.location.line - 1
-        return lines[index].strip() if 0 <= index < len(lines) else ""
+    def __reduce__(self) -> tuple[object, ...]:
+        # Keyword arguments do not survive the way exceptions are pickled by default.
+        names = ("op", "kernel", "unit", "line", "column", "pto_line", "location")
+        fields = {name: getattr(self, name) for name in names}
+        return functools.partial(KernelFault, **fields), (self.reason,)
+
+
+def _quoted(location: SourceLocation) -> str:
+    """The line and a caret under its column; nothing if the file cannot be read any more."""
+    try:
+        lines = Path(location.file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    if location.line > len(lines):
+        return ""
+    line = lines[location.line - 1].expandtabs(1)
+    return f"\n    {line}\n    {' ' * (location.column - 1)}^"
 
 
 def locate(sources: SourceMap, unit: str, line: int, column: int) -> SourceLocation | None:
