@@ -99,6 +99,20 @@ def test_parent_releases_although_a_forked_child_lives(tmp_path):
     os.close(read)
 
 
+def test_release_does_not_depend_on_the_last_copy_of_the_descriptor(tmp_path):
+    """A child between fork and exec has a copy of every descriptor, whoever forked it."""
+    path = str(tmp_path / "l")
+    lock = acquire(path, shared=False, timeout=0)
+    links = {int(fd): f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")}
+    (descriptor,) = (
+        fd for fd, link in links.items() if os.path.lexists(link) and os.readlink(link) == path
+    )
+    copy = os.dup(descriptor)
+    lock.release()
+    assert is_free(path)
+    os.close(copy)
+
+
 def test_lock_of_a_removed_file_is_not_accepted(tmp_path):
     path = str(tmp_path / "l")
     old = acquire(path, shared=False, timeout=0)
