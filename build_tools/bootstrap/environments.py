@@ -88,7 +88,7 @@ def ensure_environment(recipe: Recipe, settings: Settings, progress: Progress) -
         with progress.step(f"making the {recipe.name} environment ({recipe.describes})"):
             # -I: this process may run under pip's own build isolation, which works by PYTHONPATH.
             run(
-                [sys.executable, "-I", "-m", "venv", target],
+                [_interpreter(), "-I", "-m", "venv", target],
                 environ=environ, log=log, doing="making a virtual environment",
                 remedy="install Python's venv module: apt-get install python3-venv",
             )  # fmt: skip
@@ -137,9 +137,18 @@ def ensure_environment(recipe: Recipe, settings: Settings, progress: Progress) -
     return make_once(directory, settings.lock(f"venv-{directory.name}"), progress, make)
 
 
+def _interpreter() -> str:
+    """The interpreter below any virtual environment that bazelw itself is run from.
+
+    pip, for one, runs us from the environment it installs into; ours would otherwise be made anew
+    for each such environment, and break when that one is removed.
+    """
+    return getattr(sys, "_base_executable", None) or sys.executable
+
+
 def _interpreter_identity() -> str:
-    """What of this interpreter a virtual environment depends on."""
-    return json.dumps([sys.version, os.path.realpath(sys.executable), sys.prefix, sys.base_prefix])
+    """What of the interpreter a virtual environment depends on."""
+    return json.dumps([sys.version, os.path.realpath(_interpreter()), sys.base_prefix])
 
 
 def _require_interpreter(recipe: Recipe) -> None:
@@ -149,17 +158,17 @@ def _require_interpreter(recipe: Recipe) -> None:
         " os.path.isfile(os.path.join(sysconfig.get_path('include'), 'Python.h')))"
     )
     answer = subprocess.run(
-        [sys.executable, "-I", "-c", probe], capture_output=True, text=True, check=True
+        [_interpreter(), "-I", "-c", probe], capture_output=True, text=True, check=True
     )
     has_venv, has_headers = (word == "True" for word in answer.stdout.split())
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     if not has_venv:
         raise SetupError(
-            f"{sys.executable} has no venv module",
+            f"{_interpreter()} has no venv module",
             f"apt-get install python{version}-venv, or set BAZELW_PYTHON to a complete interpreter",
         )
     if recipe.needs_headers and not has_headers:
         raise SetupError(
-            f"{sys.executable} has no C headers (Python.h)",
+            f"{_interpreter()} has no C headers (Python.h)",
             f"apt-get install python{version}-dev, or set BAZELW_PYTHON to a complete interpreter",
         )
