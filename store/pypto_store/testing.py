@@ -196,6 +196,14 @@ class ArtifactStoreContract:
         assert isinstance(found, Miss)
         assert [invalid.path for invalid in found.rejected] == [str(entry.path)]
 
+    def test_discovery_rejects_a_valid_entry_under_another_name(self, tmp_path: Path) -> None:
+        root = tmp_path / "root"
+        slot = self.publish(root, sample_key(), READY).entry.path
+        moved = slot.rename(slot.parent / ready_spec("x86-64").digest.hex)
+        found = self.make_store(root).discover_ready(sample_key(), lambda _: READY)
+        assert isinstance(found, Miss)
+        assert [invalid.path for invalid in found.rejected] == [str(moved)]
+
     def test_discovery_passes_over_damage(self, tmp_path: Path) -> None:
         root = tmp_path / "root"
         specs = {b'{"n":1}': ready_spec("x86-64"), b'{"n":2}': ready_spec("x86-64-v4")}

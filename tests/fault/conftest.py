@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import traceback
+import warnings
 
 import pytest
 
@@ -13,7 +14,10 @@ class Child:
     """A forked process without exec, killed at the end of the test if it still lives."""
 
     def __init__(self, action):
-        self.pid = os.fork()
+        with warnings.catch_warnings():
+            # A thread that was left waiting for a lock may still be on its way out.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self.pid = os.fork()
         if self.pid == 0:
             status = 99
             try:

@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
@@ -45,12 +46,16 @@ class StoreMachine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
+        # Durability is not what is modelled, and the disk is slow.
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(os, "fsync", lambda _: None)
         self.base = Path(tempfile.mkdtemp(prefix="store-machine-"))
         self.root = self.base / "root"
         self.model = {}
         self.damaged = {}
 
     def teardown(self):
+        self.patch.undo()
         shutil.rmtree(self.base)
 
     @initialize(target=stores)
@@ -182,4 +187,4 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 TestStoreMachine = StoreMachine.TestCase
-TestStoreMachine.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+TestStoreMachine.settings = settings(max_examples=20, stateful_step_count=15, deadline=None)

@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 
 import pytest
 from pypto_store import ArtifactStore, Private
@@ -105,8 +106,6 @@ def test_child_does_not_wait_for_threads_it_does_not_have():
     leader = threading.Thread(target=lambda: flights.run("name", action))
     leader.start()
     action.entered.wait(30)
-    import warnings
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # fork with threads is the point
         pid = os.fork()

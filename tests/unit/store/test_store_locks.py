@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 
 import pytest
 from pypto_store.locks import LockUnavailable, WriterLease, acquire
@@ -11,7 +12,9 @@ from pypto_store.locks import LockUnavailable, WriterLease, acquire
 
 def in_child(action):
     """Run `action` in a forked child without exec; its truth as seen by the parent."""
-    pid = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # threads or not: that is the point
+        pid = os.fork()
     if pid == 0:
         status = 2
         try:
@@ -87,7 +90,9 @@ def test_parent_releases_although_a_forked_child_lives(tmp_path):
     path = str(tmp_path / "l")
     lock = acquire(path, shared=False, timeout=0)
     read, write = os.pipe()
-    pid = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
     if pid == 0:
         os.close(write)
         os.read(read, 1)  # until the parent is done
@@ -234,11 +239,7 @@ def test_fork_while_another_thread_waits(tmp_path):
     def child():
         return not is_free(path)
 
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # fork with threads is the point
-        assert in_child(child)
+    assert in_child(child)
     held.release()
     waiter.join(30)
     assert is_free(path)
