@@ -27,7 +27,7 @@ _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _CHUNK = 256 * 1024
-_KEEP_FILE = 16 * 1024  # bytes; larger files are hashed, not kept
+_KEEP_FILE = 4 * 1024  # bytes; larger files are hashed, not kept
 _KEEP_TOTAL = 1024 * 1024
 
 # What the file system says of something of the wrong kind, rather than of a failing disk.
@@ -155,11 +155,29 @@ class _PayloadCheck:
         """Check one directory and everything below it."""
         expected = self._tree[prefix]
         self._check_names(descriptor, prefix, expected)
+        # The loop of every hit: names are looked up once and a small file takes no further call.
+        buffer, vector, kept = self._buffer, self._vector, self.kept
+        readv, close, sha256 = os.readv, os.close, hashlib.sha256
         for name, record in expected.items():
             if record is None:
                 self._subdirectory(descriptor, name, f"{prefix}/{name}" if prefix else name)
-            else:
-                self._file(descriptor, name, record)
+                continue
+            path, size, digest, executable = record
+            file = _open_file(descriptor, name, path)
+            try:
+                if executable or size >= _CHUNK:
+                    self._check_status(file, record)
+                # The buffer is larger than the file should be: a longer one shows by its count.
+                if size >= _CHUNK or readv(file, vector) != size:
+                    self._in_pieces(file, record)
+                    continue
+                if sha256(buffer[:size]).hexdigest() != digest:
+                    self._refuse("", path, "has changed")
+                if size <= _KEEP_FILE and size <= self._budget:
+                    self._budget -= size
+                    kept[path] = bytes(buffer[:size])
+            finally:
+                close(file)
 
     def _check_names(
         self, descriptor: int, prefix: str, expected: dict[str, FileRecord | None]
@@ -198,43 +216,24 @@ class _PayloadCheck:
         finally:
             os.close(child)
 
-    def _file(self, directory: int, name: str, record: FileRecord) -> None:
-        path, size, sha256, executable = record
-        descriptor = _open_file(directory, name, path)
-        try:
-            if executable or size >= _CHUNK:
-                status = os.fstat(descriptor)
-                if status.st_size != size:
-                    raise SlotFault(f"{path!r} has {status.st_size} bytes, not {size}", path)
-                # One way only: some builders make every output executable.
-                if executable and not status.st_mode & 0o111:
-                    raise SlotFault(f"{path!r} is not executable", path)
-            if size >= _CHUNK:
-                self._in_pieces(descriptor, record)
-                return
-            # The buffer is larger than the file should be: a longer file shows by its count.
-            count = os.readv(descriptor, self._vector)
-            if count != size:  # a longer or shorter file, or a read that was cut short
-                os.lseek(descriptor, 0, os.SEEK_SET)
-                self._in_pieces(descriptor, record)
-                return
-            data = self._buffer[:count]
-            if hashlib.sha256(data).hexdigest() != sha256:
-                raise SlotFault(f"{path!r} has changed", path)
-            if size <= _KEEP_FILE and size <= self._budget:
-                self._budget -= size
-                self.kept[path] = bytes(data)
-        finally:
-            os.close(descriptor)
+    def _check_status(self, descriptor: int, record: FileRecord) -> None:
+        status = os.fstat(descriptor)
+        if status.st_size != record.size:
+            self._refuse("", record.path, f"has {status.st_size} bytes, not {record.size}")
+        # One way only: some builders make every output executable.
+        if record.executable and not status.st_mode & 0o111:
+            self._refuse("", record.path, "is not executable")
 
     def _in_pieces(self, descriptor: int, record: FileRecord) -> None:
+        """Hash a large file, or one whose first read did not give exactly what it should have."""
+        os.lseek(descriptor, 0, os.SEEK_SET)
         found = hashlib.sha256()
         total = 0
         while total <= record.size and (count := os.readv(descriptor, self._vector)):
             found.update(self._buffer[:count])
             total += count
         if total != record.size or found.hexdigest() != record.sha256:
-            raise SlotFault(f"{record.path!r} has changed", record.path)
+            self._refuse("", record.path, "has changed")
 
 
 def _open_file(directory: int, name: str, path: str) -> int:
