@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -162,13 +163,10 @@ def _installed() -> InstallationIdentity | Unavailable:
         from pypto import _native
     except ImportError as error:
         return Unavailable("pypto", f"the native extension is not importable: {error}")
-    import pypto
-    import pypto_store
-    import pypto_toolchains
-
+    # What was really imported, however it came to be on the path; all three are loaded by now.
     directories = {
-        module.__name__: os.path.dirname(os.path.abspath(str(module.__file__)))
-        for module in (pypto, pypto_store, pypto_toolchains)
+        name: os.path.dirname(os.path.abspath(str(sys.modules[name].__file__)))
+        for name in ("pypto", "pypto_store", "pypto_toolchains")
     }
     return InstallationIdentity(
         Installation(
