@@ -7,8 +7,8 @@ import builtins
 import math
 import random
 
-import pytest
 import pypto.language as pl
+import pytest
 from pypto.ir.dtypes import BF16, FP32, INT32
 from pypto.ir.nodes import DynDim, FunctionKind, ScalarType, TensorType
 from pypto.ir.verifier import Form, verify
@@ -64,7 +64,6 @@ def outcome(text):
     try:
         program = parse_program(source(text), ARGUMENTS, name="p")
     except ParserError as error:
-        assert error.line >= 1
         return error
     verify(program, Form.FRONTEND)
     ast.parse(program.as_python())

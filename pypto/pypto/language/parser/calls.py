@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import inspect
 from collections.abc import Mapping
 from types import FunctionType, MappingProxyType
 
 from pypto.ir.dtypes import FP32, INDEX
+from pypto.ir.nodes import Const, Var
+from pypto.language import functions as language
 from pypto.language import markers
 from pypto.language.parser.compile_time import COMPILE_TIME
 from pypto.language.parser.compute import COMPUTE
@@ -42,7 +45,7 @@ def call(frame: Frame, node: ast.Call, hint: str = "") -> Value:
         site = call_site(frame, node, callee, hint)
         return HANDLERS[callee](site)
     if is_pure(callee):
-        return _call_pure(frame, node, callee)
+        return _call_pure(frame, node, callee, hint)
     if callee is markers.dynamic:
         args, _ = _arguments(frame, node)
         return fold(frame, callee, tuple(args), node, "pl.dynamic")
@@ -51,9 +54,9 @@ def call(frame: Frame, node: ast.Call, hint: str = "") -> Value:
 
 def call_site(frame: Frame, node: ast.Call, callee: FunctionType, hint: str) -> CallSite:
     """A call of a language function with its arguments bound and evaluated."""
-    name = f"pl.{callee.__name__}"
+    name = "pl.tensor.dim" if callee is language.dim else f"pl.{callee.__name__}"
     args, keywords = _arguments(frame, node)
-    signature = inspect.signature(callee)
+    signature = _signature(callee)
     unknown = [word for word in keywords if word not in signature.parameters]
     if unknown:
         close = did_you_mean(unknown[0], signature.parameters)
@@ -71,6 +74,11 @@ def call_site(frame: Frame, node: ast.Call, callee: FunctionType, hint: str) -> 
     bound.apply_defaults()
     nodes = {k: v for k, v in places.items() if isinstance(v, ast.AST)}
     return CallSite(frame, node, name, hint, bound.arguments, nodes)
+
+
+@functools.cache
+def _signature(callee: FunctionType) -> inspect.Signature:
+    return inspect.signature(callee)
 
 
 def _arguments(frame: Frame, node: ast.Call) -> tuple[list[Value], dict[str, Value]]:
@@ -107,7 +115,7 @@ def _not_callable(node: ast.Call, callee: Value) -> str:
     return f"{written!r} is {show_value(callee)}, which cannot be called"
 
 
-def _call_pure(frame: Frame, node: ast.Call, callee: object) -> Value:
+def _call_pure(frame: Frame, node: ast.Call, callee: object, hint: str) -> Value:
     name = ast.unparse(node.func)
     args, keywords = _arguments(frame, node)
     if keywords:
@@ -120,15 +128,15 @@ def _call_pure(frame: Frame, node: ast.Call, callee: object) -> Value:
     if callee in (builtins.min, builtins.max) and len(scalars) > 1:
         result = scalars[0]
         for scalar in scalars[1:]:
-            result = named_scalar(frame, name, result, scalar, node, name)
+            result = named_scalar(frame, name, result, scalar, node, name, hint)
         return result
     if callee is builtins.abs and len(scalars) == 1:
         negative = named_scalar(frame, "sub", 0, scalars[0], node, name)
-        return named_scalar(frame, "max", scalars[0], negative, node, name)
+        return named_scalar(frame, "max", scalars[0], negative, node, name, hint)
     if callee in (builtins.int, builtins.float) and len(scalars) == 1:
-        operand = named_scalar(frame, "add", scalars[0], 0, node, name)
-        dtype = INDEX if callee is builtins.int else FP32
-        return frame.emit("scalar.cast", [operand], node, attrs={"dtype": dtype})
+        scalar, dtype = scalars[0], INDEX if callee is builtins.int else FP32
+        assert isinstance(scalar, Var | Const)  # a number would have been folded
+        return frame.emit("scalar.cast", [scalar], node, hint=hint, attrs={"dtype": dtype})
     raise frame.error(
         UnsupportedFeatureError,
         node,

@@ -1,0 +1,53 @@
+"""What the table of operations says of each one."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from pypto.ir.typing_rules import Infer
+
+
+class OperandKind(enum.Enum):
+    """What an operand position takes."""
+
+    TENSOR = "a tensor"
+    TILE = "a tile"
+    SCALAR = "a scalar"
+    INDICES = "integer scalars"  # zero or more of them; at most one such position
+    SCRATCH = "a scratch tile"  # may be left out
+
+
+@dataclass(frozen=True, slots=True)
+class OpSpec:
+    """One operation.
+
+    ``mnemonic`` is its ``.pto`` operation, and ``float_mnemonic`` the one for floating point
+    scalars; empty where the operation has no single counterpart. ``scratch`` says that the
+    ``.pto`` operation takes a temporary tile like its first operand.
+    """
+
+    name: str
+    operands: tuple[OperandKind, ...]
+    attrs: tuple[str, ...]
+    infer: Infer
+    mnemonic: str
+    reference: str
+    doc: str
+    scratch: bool = False
+    float_mnemonic: str = ""
+
+    @property
+    def public_name(self) -> str:
+        """What a user writes for it, such as ``pl.add`` or ``'+'``."""
+        family, name = self.name.split(".")
+        if family == "scalar" and name in _SYMBOLS:
+            return repr(_SYMBOLS[name])
+        return "pl." + _PUBLIC.get(name, name)
+
+
+_SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "truediv": "/"}
+_SYMBOLS |= {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_SYMBOLS |= {"and": "and", "or": "or", "not": "not", "neg": "-"}
+_PUBLIC = {"adds": "add", "subs": "sub", "muls": "mul", "divs": "div", "maxs": "maximum"}
+_PUBLIC |= {"mins": "minimum", "rsubs": "sub", "rdivs": "div", "assign": "tensor assignment"}
