@@ -111,7 +111,7 @@ def run_kernels() -> Report:
 
 def second_process(root: Path, work: Path) -> Report:
     """Run this file again in a fresh interpreter, on the store that the first process filled."""
-    result = subprocess.run(  # noqa: S603 - this interpreter, this file
+    result = subprocess.run(
         [sys.executable, str(Path(__file__).resolve()), "--child", str(root)],
         cwd=work,
         stdout=subprocess.PIPE,

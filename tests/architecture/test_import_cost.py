@@ -12,7 +12,7 @@ HEAVY = ("torch", "numpy", "elftools", "zstandard", "subprocess", "multiprocessi
 
 def _loaded_after(statement: str) -> set[str]:
     script = f"{statement}\nimport sys\nprint('\\n'.join(sorted(sys.modules)))"
-    result = subprocess.run(  # noqa: S603 - our own interpreter and script
+    result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     return set(result.stdout.split())

@@ -98,7 +98,7 @@ def _imports(module: str, path: Path) -> Iterator[tuple[str, bool, int]]:
                 anchor = anchor[: len(anchor) - node.level + (1 if is_package else 0)]
                 base = ".".join([*anchor, *([node.module] if node.module else [])])
             names = [
-                f"{base}.{alias.name}" if f"{base}.{alias.name}" in MODULES else base
+                full if (full := f"{base}.{alias.name}") in MODULES or full == NATIVE else base
                 for alias in node.names
             ]
         else:

@@ -1,8 +1,8 @@
 """A call of a live kernel with three tensors, over its bound call (row 6).
 
-The bound call is what the native layer does for the same tensors: submit, run, wait. What ours adds is
-everything Python does before it: binding, guards, policy, the choice of the object, the checks. The
-ratio compares that overhead with 5 microseconds.
+The bound call is what the native layer does for the same tensors: submit, run, wait. What ours
+adds is everything Python does before it: binding, guards, policy, the choice of the object, the
+checks. The ratio compares that overhead with 5 microseconds.
 """
 
 from __future__ import annotations

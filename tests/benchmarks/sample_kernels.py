@@ -13,7 +13,9 @@ def add(
 ):
     """One vector kernel."""
     with pl.at(level=pl.Level.CORE_GROUP):
-        out = pl.store(pl.add(pl.load(a, [0, 0], [64, 64]), pl.load(b, [0, 0], [64, 64])), [0, 0], out)
+        out = pl.store(
+            pl.add(pl.load(a, [0, 0], [64, 64]), pl.load(b, [0, 0], [64, 64])), [0, 0], out
+        )
     return out
 
 

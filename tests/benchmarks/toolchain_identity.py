@@ -1,7 +1,7 @@
 """The toolchain's identity on a hit, beside asking the compiler for its version (row 4).
 
-Ours is the whole capture of a process that has captured nothing yet, with the compiler's probe record
-in the store: package digest, Build-IDs, revisions, helpers.
+Ours is the whole capture of a process that has captured nothing yet, with the compiler's probe
+record in the store: package digest, Build-IDs, revisions, helpers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Validating one entry, beside a C loop that reads and hashes the same files (row 2).
 
-The C side opens, reads and hashes ten files of 200 KB in all with the same libcrypto. Ours also reads
-the manifest, enumerates the tree and compares.
+The C side opens, reads and hashes ten files of 200 KB in all with the same libcrypto. Ours also
+reads the manifest, enumerates the tree and compares.
 """
 
 from __future__ import annotations
@@ -61,7 +61,18 @@ def compare(runs: int) -> list[Comparison]:
         paths = [os.fsencode(f"{built.entry.path}/{name}") for name in FILES]
         library = f"{scratch}/loop.so"
         subprocess.run(
-            ["g++", "-O2", "-shared", "-fPIC", "-x", "c++", "-", "-o", library, "-l:libcrypto.so.3"],
+            [
+                "g++",
+                "-O2",
+                "-shared",
+                "-fPIC",
+                "-x",
+                "c++",
+                "-",
+                "-o",
+                library,
+                "-l:libcrypto.so.3",
+            ],
             input=LOOP.encode(),
             check=True,
         )
