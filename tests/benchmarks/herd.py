@@ -1,7 +1,7 @@
 """Eight processes ask for one missing kernel at once (row 8).
 
-Counts compiles over all of them, and measures how long after the publication the last waiter has its
-kernel. The base of the ratio is 20 ms.
+Counts compiles over all of them, and measures how long after the publication the last waiter has
+its kernel. The base of the ratio is 20 ms.
 """
 
 from __future__ import annotations

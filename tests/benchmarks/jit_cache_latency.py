@@ -1,9 +1,10 @@
 """First READY hits in fresh processes, beside the floor of a validating cache.
 
-Every measured child asks a filled store for two kernels. It has to report a READY hit for each, with
-no build and no bypass; the interval begins before the first request, so it holds the first capture of
-the toolchain's identity, and ends when the kernel can be called. Start-up of the interpreter,
-imports, tensors and execution are outside it. The second kernel's interval is the next hit.
+Every measured child asks a filled store for two kernels. It has to report a READY hit for each,
+with no build and no bypass; the interval begins before the first request, so it holds the first
+capture of the toolchain's identity, and ends when the kernel can be called. Start-up of the
+interpreter, imports, tensors and execution are outside it. The second kernel's interval is the next
+hit.
 
     python tests/benchmarks/jit_cache_latency.py --cache-root ROOT --runs 5 --output latency.json
 """
