@@ -63,9 +63,9 @@ class JITFunction(Declared):
     def __call__(self, *args: Any, config: RunConfig | None = None, **kwargs: Any) -> None:
         """Run once, in place. All arguments are needed; defaults count."""
         if not kwargs:
-            compiled = self._live.find(args, config)
-            if compiled is not None:
-                compiled(*args, config=config)
+            run = self._live.find(args, config)
+            if run is not None:
+                run(args)
                 return
         STATISTICS.add(Counter.REQUESTS)
         self._entry()
@@ -73,8 +73,8 @@ class JITFunction(Declared):
         values = signature.positional(args, kwargs)
         world = read_surroundings()
         compiled = self._resolve(snapshot, signature.bind_samples(values), config, world)
-        self._live.remember(signature, values, config, snapshot, compiled, world)
         compiled(*signature.run_time(values), config=config)
+        self._live.remember(signature, values, config, snapshot, compiled, world)
 
     def compile(
         self, *args: Any, config: RunConfig | None = None, **kwargs: Any

@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 from pypto.jit.binding import Signature
@@ -28,6 +29,9 @@ from pypto_toolchains.gcc import has_relative_entry
 _shape = operator.attrgetter("shape")
 _dtype = operator.attrgetter("dtype")
 _clock = time.perf_counter_ns
+
+Run = Callable[[tuple[Any, ...]], None]
+"""Runs a call's arguments, whose shapes and element types have been compared."""
 
 # A kernel with many run-time extents must not keep every one it ever saw.
 _MAX_SHAPES = 1024
@@ -73,7 +77,7 @@ class _Answers:
             if param.category is not ParamCategory.SCALAR
         ]
         self.tensors = None if len(positions) == self.count else tuple(positions)
-        self.by_shapes: dict[tuple[Any, ...], CompiledProgram] = {}
+        self.by_shapes: dict[tuple[Any, ...], Run] = {}
 
 
 class LiveCalls:
@@ -86,8 +90,8 @@ class LiveCalls:
         self._levels = levels
         self._answers: _Answers | None = None
 
-    def find(self, args: tuple[Any, ...], config: RunConfig | None) -> CompiledProgram | None:
-        """The program for a call without keywords, counted as a request; None for the long way."""
+    def find(self, args: tuple[Any, ...], config: RunConfig | None) -> Run | None:
+        """What runs a call without keywords, counted as a request; None for the long way."""
         begin = _clock()
         answers = self._answers
         if (
@@ -100,17 +104,17 @@ class LiveCalls:
         positions = answers.tensors
         tensors = args if positions is None else [args[index] for index in positions]
         try:
-            compiled = answers.by_shapes.get((*map(_shape, tensors), *map(_dtype, tensors)))
+            run = answers.by_shapes.get((*map(_shape, tensors), *map(_dtype, tensors)))
         except (AttributeError, TypeError):
             return None
         if (
-            compiled is None
+            run is None
             or answers.environment != _environment()
             or not answers.snapshot.guards.hold()
         ):
             return None
         self._statistics.live_call(answers.disabled, _clock() - begin)
-        return compiled
+        return run
 
     def remember(
         self,
@@ -121,7 +125,7 @@ class LiveCalls:
         compiled: CompiledProgram,
         world: Surroundings,
     ) -> None:
-        """Keep the answer to a call that went the long way, if the short way can repeat it."""
+        """Keep the answer to a call that went the long way and ran, if it can be repeated."""
         configured = self._levels.configured
         own = None if config is None else config.cache_config
         if not _repeatable(signature, config, own or configured, snapshot, world):
@@ -144,9 +148,10 @@ class LiveCalls:
             tensors = values if positions is None else [values[index] for index in positions]
             try:
                 key = (*map(_shape, tensors), *map(_dtype, tensors))
-                answers.by_shapes[key] = compiled
+                hash(key)
             except (AttributeError, TypeError):
                 return
+            answers.by_shapes[key] = compiled.dispatcher_for(config).like(values)
             self._answers = answers
 
 

@@ -1,0 +1,227 @@
+"""Disabled, forced, read-only and bypassed requests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+DISABLED = """
+first = kernels.kernel.compile()
+second = kernels.kernel.compile()
+report["same"] = first is second
+report["has_program"] = second.program is not None
+report["key"] = first.artifact_key
+"""
+
+TOGGLE = """
+from pypto.runtime import RunConfig
+off = RunConfig(cache_config=pypto.CacheConfig(enabled=False))
+on = kernels.kernel.compile()
+private = kernels.kernel.compile(config=off)
+report["crossed"] = on is private
+report["again"] = kernels.kernel.compile() is on and kernels.kernel.compile(config=off) is private
+other = RunConfig(cache_config=pypto.CacheConfig(enabled=True, root=Path("other")))
+report["root"] = kernels.kernel.compile(config=other) is on
+readonly = RunConfig(
+    cache_config=pypto.CacheConfig(enabled=True, root=Path(job["root"]), readonly=True)
+)
+report["mode"] = kernels.kernel.compile(config=readonly) is on
+"""
+
+FORCED = """
+from pypto.runtime import RunConfig
+cached = kernels.kernel.compile()
+before = pypto.cache_stats()
+dumped = kernels.kernel.compile(config=RunConfig(dump_passes=True))
+placed = kernels.kernel.warmup(config=RunConfig(save_kernels_dir="placed"))
+report["fresh"] = len({id(cached), id(dumped), id(placed)}) == 3
+report["dumps"] = sorted(p.name for p in (dumped.output_dir / "passes_dump").iterdir())[:1]
+report["placed"] = [
+    Path("placed/kernel_config.json").is_file(), Path("placed/cache/kernel_0.bin").is_file()
+]
+report["programs"] = dumped.program is not None and placed.program is not None
+report["kept"] = kernels.kernel.compile() is cached
+report["misses"] = pypto.cache_stats().misses - before.misses
+"""
+
+DISABLED_FORCED = """
+from pypto.runtime import RunConfig
+kernels.kernel.compile(config=RunConfig(dump_passes=True))
+"""
+
+IR_ONLY = """
+report["names"] = [
+    type(kernels.kernel.specialize()).__name__, type(kernels.kernel.lower()).__name__
+]
+"""
+
+UNIDENTIFIED = """
+import pypto.language as pl
+
+
+class Thing:
+    __slots__ = ()
+
+
+THING = Thing()
+
+
+@pl.jit
+def kernel(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        out = pl.store(pl.load(x, [0, 0], [16, 64]), [0, 0], out)
+    return out
+
+
+SCALE = 1.0
+"""
+
+
+def test_disabled_requests_touch_nothing_and_keep_their_program(house: Any) -> None:
+    report = house.run(DISABLED + house.RUN, cached=False)
+    stats = report["stats"]
+    assert report["same"]
+    assert report["has_program"]
+    assert report["correct"]
+    assert report["key"] is None
+    assert stats["disabled_requests"] == stats["requests"] == 3
+    assert stats["object_hits"] == 2
+    assert stats["misses"] == stats["bypasses"] == 0
+    assert stats["generation_builds"] == stats["binary_builds"] == 1
+    assert not house.root.exists()
+    assert not (house.top / ".cache").exists()
+    assert [path.name for path in house.work.iterdir()] == ["build_output"]
+
+
+def test_the_environment_enables_the_default_root_below_home(house: Any) -> None:
+    report = house.run(house.COMPILE, cached=False, env={"PYPTO_CACHE": "1"})
+    assert report["key"] is not None
+    assert (house.top / ".cache" / "pypto" / "jit" / "STORE").is_file()
+
+
+def test_a_malformed_variable_is_an_error_that_names_it(house: Any) -> None:
+    report = house.run(house.FAIL, cached=False, env={"PYPTO_CACHE": "yes"})
+    assert report["error"]["type"] == "ValueError"
+    assert "PYPTO_CACHE='yes'" in report["error"]["text"]
+    report = house.run(house.COMPILE, env={"PYPTO_CACHE": "yes"})
+    assert report["key"] is not None
+
+
+def test_objects_do_not_cross_policies(house: Any) -> None:
+    report = house.run(TOGGLE)
+    assert not report["crossed"]
+    assert report["again"]
+    assert not report["root"]
+    assert not report["mode"]
+    assert (house.work / "other" / "STORE").is_file()
+
+
+def test_forced_builds_are_fresh_and_leave_everything_as_it_was(house: Any) -> None:
+    report = house.run(FORCED)
+    assert report["fresh"]
+    assert report["dumps"] == ["00_frontend.py"]
+    assert report["placed"] == [True, True]
+    assert report["programs"]
+    assert report["kept"]
+    assert report["misses"] == 0
+    assert report["stats"]["forced_rebuilds"] == 2
+    assert report["stats"]["bypasses"] == 0
+    assert report["stats"]["binary_builds"] == 1
+    assert len(house.slots("generated")) == 1
+
+
+def test_a_disabled_diagnostic_counts_as_both(house: Any) -> None:
+    stats = house.run(DISABLED_FORCED, cached=False)["stats"]
+    assert stats["disabled_requests"] == stats["forced_rebuilds"] == 1
+    assert stats["bypasses"] == stats["misses"] == 0
+
+
+def test_the_representation_alone_touches_nothing(house: Any) -> None:
+    report = house.run(IR_ONLY)
+    assert report["names"] == ["Program", "Program"]
+    assert all(not value for value in report["stats"].values())
+    assert not house.root.exists()
+
+
+def test_a_read_only_hit_and_a_read_only_miss_write_nothing_below_the_root(filled: Any) -> None:
+    before = filled.tree(filled.root)
+    report = filled.run(filled.WARM + filled.RUN, cache={"readonly": True})
+    assert report["correct"]
+    assert report["stats"]["ready_hits"] == 1
+    assert not report["started"]
+    filled.write(filled.KERNELS.replace("SCALE = 2.0", "SCALE = 5.0"))
+    report = filled.run(filled.WARM + filled.RUN, cache={"readonly": True})
+    assert report["correct"]
+    assert report["key"] is None
+    assert report["stats"]["misses"] == 1
+    assert report["stats"]["storage_errors"] == report["stats"]["bypasses"] == 0
+    assert filled.tree(filled.root) == before
+
+
+def test_a_missing_read_only_root_stays_missing(house: Any) -> None:
+    report = house.run(house.WARM, cache={"readonly": True})
+    assert report["stats"]["misses"] == 1
+    assert not house.root.exists()
+
+
+def test_private_output_never_lies_in_the_cache(filled: Any) -> None:
+    scratch = filled.top / "scratch"
+    scratch.mkdir()
+    before = filled.tree(filled.root)
+    filled.write(filled.KERNELS.replace("SCALE = 2.0", "SCALE = 5.0"))
+    report = filled.run(
+        filled.WARM,
+        cache={"readonly": True},
+        cwd=filled.root / "artifacts",
+        env={"TMPDIR": str(scratch)},
+    )
+    assert report["key"] is None
+    assert filled.tree(filled.root) == before
+    (parent,) = scratch.iterdir()
+    assert parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_root_that_cannot_be_written_gives_a_private_result(house: Any) -> None:
+    house.root.write_text("a file")
+    report = house.run(house.WARM + house.RUN)
+    assert report["correct"]
+    assert report["key"] is None
+    assert report["stats"]["storage_errors"] >= 1
+    assert house.root.read_text() == "a file"
+
+
+def test_a_missing_extra_source_is_a_bypass_that_names_it(house: Any) -> None:
+    report = house.run(
+        "kernels.kernel.compile()\n" + house.COMPILE,
+        cache={"extra_source_paths": (str(house.top / "gone.py"),)},
+    )
+    stats = report["stats"]
+    assert stats["bypasses"] == 2
+    assert stats["object_hits"] == stats["misses"] == 0
+    assert stats["generation_builds"] == 2
+    assert "gone.py" in stats["last_bypass_reason"]
+
+
+def test_an_identity_that_is_missing_is_a_bypass_with_a_reason(house: Any) -> None:
+    step = "kernels.kernel.compile()\n" + house.COMPILE
+    report = house.run(step, env={"PYPTO_CACHE_IDENTITY": "content"})
+    stats = report["stats"]
+    assert stats["bypasses"] == 2
+    assert stats["object_hits"] == 1
+    assert "content" in stats["last_bypass_reason"]
+    assert report["key"] is None
+    assert not house.slots("generated")
+
+
+def test_a_value_without_identity_is_a_bypass_that_names_it(house: Any) -> None:
+    used = UNIDENTIFIED.replace("out = pl.store", "THING\n        out = pl.store")
+    house.write(used)
+    report = house.run(house.FAIL)
+    assert report["stats"]["bypasses"] == 1
+    assert "THING" in report["stats"]["last_bypass_reason"]
+
+
+def test_probe_records_are_kept_and_found(house: Any) -> None:
+    house.run(house.COMPILE)
+    records = list((Path(house.root) / "tools").glob("*.json"))
+    assert len(records) == 1
