@@ -13,7 +13,7 @@ enum class RoundMode {
   CAST_FLOOR,
   CAST_CEIL,
   CAST_TRUNC,
-  CAST_ODD,  // toward zero; an inexact result gets its lowest bit set
+  CAST_ODD,  // toward zero; the magnitude of an inexact result gets its lowest bit set
 };
 
 namespace sim {
@@ -33,8 +33,13 @@ inline float round_whole(float x) noexcept {
     return __builtin_floorf(x);
   } else if constexpr (Mode == RoundMode::CAST_CEIL) {
     return __builtin_ceilf(x);
-  } else if constexpr (Mode == RoundMode::CAST_TRUNC || Mode == RoundMode::CAST_ODD) {
+  } else if constexpr (Mode == RoundMode::CAST_TRUNC) {
     return __builtin_truncf(x);
+  } else if constexpr (Mode == RoundMode::CAST_ODD) {
+    const float whole = __builtin_truncf(x);
+    const float half = whole * 0.5f;
+    const bool even = half == __builtin_truncf(half);
+    return whole + ((whole != x) & even ? __builtin_copysignf(1.0f, x) : 0.0f);
   } else {
     return __builtin_rintf(x);
   }
@@ -61,8 +66,7 @@ inline To float_to_int(float x) noexcept {
   float inside = is_nan(whole) ? 0.0f : whole;
   inside = inside > top ? top : inside;
   inside = inside < bottom ? bottom : inside;
-  To value = static_cast<To>(inside);
-  if constexpr (Mode == RoundMode::CAST_ODD) value |= static_cast<To>(inside != x);
+  const To value = static_cast<To>(inside);
   return whole > top ? Element<To>::highest : value;
 }
 

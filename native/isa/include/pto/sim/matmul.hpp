@@ -25,15 +25,21 @@ struct Vector8<int32_t> {
   typedef uint32_t Memory __attribute__((vector_size(32), aligned(4), may_alias));
 };
 
-// a * b + c, fused where the CPU level has it (the one place where results depend on the level).
+// sum += a * b, fused where the CPU level has it (the one place where results depend on the level).
 template <class V>
-__attribute__((always_inline)) inline V multiply_add(V a, V b, V c) noexcept {
-#if defined(__FMA__) && !defined(__clang__)
-  if constexpr (same_type<V, Vector8<float>::Value>) return __builtin_ia32_vfmaddps256(a, b, c);
+__attribute__((always_inline)) inline void multiply_add(V& sum, const V& a, const V& b) noexcept {
+#if defined(__FMA__) && defined(__clang__)
+  if constexpr (same_type<V, Vector8<float>::Value>) {
+    sum = __builtin_elementwise_fma(a, b, sum);
+    return;
+  }
 #elif defined(__FMA__)
-  if constexpr (same_type<V, Vector8<float>::Value>) return __builtin_elementwise_fma(a, b, c);
+  if constexpr (same_type<V, Vector8<float>::Value>) {
+    sum = __builtin_ia32_vfmaddps256(a, b, sum);
+    return;
+  }
 #endif
-  return a * b + c;
+  sum += a * b;
 }
 
 // C[R rows, 16] (+)= A[R, depth] * B[depth, 16], all by rows.
@@ -57,8 +63,8 @@ inline void matmul_block(C* c, int64_t c_pitch, const C* a, int64_t a_pitch, con
     for (int r = 0; r < R; ++r) {
       // x - 0 is x in every lane, -0 and NaN included: a broadcast.
       const V left = static_cast<decltype(V{}[0] - V{}[0])>(a[r * a_pitch + k]) - V{};
-      acc[r][0] = multiply_add(left, right0, acc[r][0]);
-      acc[r][1] = multiply_add(left, right1, acc[r][1]);
+      multiply_add(acc[r][0], left, right0);
+      multiply_add(acc[r][1], left, right1);
     }
   }
 #pragma GCC unroll 8
