@@ -1,43 +1,8 @@
 #include "program.h"
 
-#include <exception>
 #include <stdexcept>
 
 namespace pypto_rt {
-namespace {
-
-// One run, for the function that carries it out on a CoreStack.
-struct Execution {
-  Run* run;
-  void (*entry)(const ChipTaskArgs&);
-  const ChipTaskArgs* args;
-  std::exception_ptr failure;
-};
-
-void carry_out(void* argument) noexcept {
-  auto* execution = static_cast<Execution*>(argument);
-  try {
-    execution->run->execute(execution->entry, *execution->args);
-  } catch (...) {
-    execution->failure = std::current_exception();
-  }
-}
-
-// A stack of the pool's for as long as one run.
-class BorrowedStack {
- public:
-  explicit BorrowedStack(CorePool& pool) : pool_(pool), stack_(pool.acquire_stack()) {}
-  ~BorrowedStack() { pool_.release_stack(std::move(stack_)); }
-  BorrowedStack(const BorrowedStack&) = delete;
-  BorrowedStack& operator=(const BorrowedStack&) = delete;
-  CoreStack& operator*() noexcept { return *stack_; }
-
- private:
-  CorePool& pool_;
-  std::unique_ptr<CoreStack> stack_;
-};
-
-}  // namespace
 
 ChipTensor dense_tensor(uint64_t addr, uint64_t bytes, const int64_t* shape, size_t dims,
                         DType dtype) {
@@ -105,11 +70,7 @@ Program::Program(const std::vector<KernelFile>& kernels, const std::string& orch
 void Program::run(CorePool& cores, const ChipTensor* tensors, const uint64_t* scalars,
                   Poll poll) const {
   const ChipTaskArgs args(tensors, tensor_count_, scalars, scalar_count_);
-  BorrowedStack stack(cores);
-  Run run(cores, kind_, kernels_, poll, (*stack).header());
-  Execution execution{&run, entry_, &args, nullptr};
-  (*stack).run(carry_out, &execution);
-  if (execution.failure) std::rethrow_exception(execution.failure);
+  execute_run(cores, kind_, kernels_, entry_, args, poll);
 }
 
 }  // namespace pypto_rt

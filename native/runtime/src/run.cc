@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <exception>
 #include <new>
 
 namespace pypto_rt {
@@ -42,6 +43,37 @@ int32_t call_cluster_count(void* run) noexcept { return static_cast<Run*>(run)->
 constexpr OrchestrationCalls kCalls{kAbiVersion,    call_submit,       call_alloc,
                                     call_scope_begin, call_scope_end,  call_report_fatal,
                                     call_is_fatal,    call_cluster_count};
+
+// One run, for the function that carries it out on a CoreStack.
+struct Execution {
+  Run* run;
+  void (*entry)(const ChipTaskArgs&);
+  const ChipTaskArgs* args;
+  std::exception_ptr failure;
+};
+
+void carry_out(void* argument) noexcept {
+  auto* execution = static_cast<Execution*>(argument);
+  try {
+    execution->run->execute(execution->entry, *execution->args);
+  } catch (...) {
+    execution->failure = std::current_exception();
+  }
+}
+
+// A stack of the pool's for as long as one run.
+class BorrowedStack {
+ public:
+  explicit BorrowedStack(CorePool& pool) : pool_(pool), stack_(pool.acquire_stack()) {}
+  ~BorrowedStack() { pool_.release_stack(std::move(stack_)); }
+  BorrowedStack(const BorrowedStack&) = delete;
+  BorrowedStack& operator=(const BorrowedStack&) = delete;
+  CoreStack& operator*() noexcept { return *stack_; }
+
+ private:
+  CorePool& pool_;
+  std::unique_ptr<CoreStack> stack_;
+};
 
 }  // namespace
 
@@ -349,6 +381,15 @@ void Run::report_fatal(const char* op, const char* message) {
 bool Run::is_fatal() {
   const Lock lock(pool_.mutex);
   return ended_early_;
+}
+
+void execute_run(CorePool& cores, RuntimeKind kind, const std::vector<KernelFunction>& kernels,
+                 void (*entry)(const ChipTaskArgs&), const ChipTaskArgs& args, Poll poll) {
+  BorrowedStack stack(cores);
+  Run run(cores, kind, kernels, poll, (*stack).header());
+  Execution execution{&run, entry, &args, nullptr};
+  (*stack).run(carry_out, &execution);
+  if (execution.failure) std::rethrow_exception(execution.failure);
 }
 
 }  // namespace pypto_rt

@@ -66,7 +66,7 @@ class Run {
       CoreStackHeader& header);
 
   // Runs the orchestration, waits for all tasks, and throws KernelFault or Interrupted if that is
-  // how it ended.
+  // how it ended. Must be called on the stack that the header belongs to.
   void execute(void (*entry)(const ChipTaskArgs&), const ChipTaskArgs& args);
 
   using Lock = CorePool::Lock;
@@ -126,5 +126,9 @@ class Run {
   size_t open_scopes_ = 0;
   std::vector<int64_t> dependencies_;
 };
+
+// Carries out one run on a stack of the pool's. Throws KernelFault, Interrupted.
+void execute_run(CorePool& cores, RuntimeKind kind, const std::vector<KernelFunction>& kernels,
+                 void (*entry)(const ChipTaskArgs&), const ChipTaskArgs& args, Poll poll);
 
 }  // namespace pypto_rt

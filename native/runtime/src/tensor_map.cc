@@ -49,6 +49,7 @@ bool coordinates(const Footprint& print, int64_t (&start)[kMaxDims], int64_t& re
 }  // namespace
 
 bool may_overlap(const Footprint& a, const Footprint& b) noexcept {
+  if (a.begin == a.end || b.begin == b.end) return false;
   if (a.end <= b.begin || b.end <= a.begin) return false;
   if (a.dense && b.dense) return true;
   if (a.base != b.base || a.element != b.element || a.dims != b.dims) return true;
