@@ -247,8 +247,8 @@ def _files(value: object) -> tuple[FileRecord, ...]:
 def _plain_files(body: bytes) -> tuple[FileRecord, ...] | None:
     """The files of a list in which every one is spelled canonically with a plain path, or None.
 
-    Matches that leave no byte of the list uncovered are the list: so this accepts nothing that
-    the general parser would not, in a fifth of its time.
+    Matches and the commas between them that cover every byte are the list: this accepts nothing
+    that the general parser would not, in a fifth of its time.
     """
     found = _PLAIN_FILE.findall(body.decode("ascii", "replace"))
     covered = len(found) - 1 + len(found) * _PLAIN_FILE_FIXED
@@ -258,7 +258,7 @@ def _plain_files(body: bytes) -> tuple[FileRecord, ...] | None:
             return None
         covered += len(flag) + len(path) + len(size)
         records.append(_new_record(FileRecord, (path, int(size), sha256, flag == "true")))
-    return tuple(records) if covered == len(body) and body[:1] == b"{" else None
+    return tuple(records) if covered == len(body) else None
 
 
 def _load(data: bytes) -> object:
