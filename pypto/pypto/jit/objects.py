@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from pypto_store.flights import Flights
 
 _Object = TypeVar("_Object")
 
@@ -35,59 +36,34 @@ class PrivateObject:
 ObjectName = PersistentObject | PrivateObject
 
 
-class _Flight(Generic[_Object]):
-    """One object in the making, and whoever waits for it."""
-
-    __slots__ = ("done", "error", "made")
-
-    def __init__(self) -> None:
-        self.done = threading.Event()
-        self.made: _Object | None = None
-        self.error: BaseException | None = None
-
-
 class ObjectTable(Generic[_Object]):
-    """Objects by name. Overlapping requests for one name make one object."""
+    """Objects by name. Overlapping requests for one name make one object.
+
+    A forked child keeps the objects, and makes anew what its parent's threads were making.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._objects: dict[ObjectName, _Object] = {}
-        self._flights: dict[ObjectName, _Flight[_Object]] = {}
-
-    def get(self, name: ObjectName) -> _Object | None:
-        """The object called `name`, if it is there."""
-        return self._objects.get(name)
+        self._flights: Flights[_Object] = Flights()
 
     def obtain(self, name: ObjectName, make: Callable[[], _Object]) -> tuple[_Object, bool]:
         """The object called `name`, and whether it was there or came from an overlapping call.
 
         What `make` raises is raised here and to every overlapping caller; nothing is kept of it.
         """
-        with self._lock:
-            found = self._objects.get(name)
-            if found is not None:
-                return found, True
-            flight = self._flights.get(name)
-            leads = flight is None
-            if flight is None:
-                flight = self._flights[name] = _Flight()
-        if not leads:
-            flight.done.wait()
-            if flight.error is not None:
-                raise flight.error
-            assert flight.made is not None
-            return flight.made, True
-        try:
-            made = make()
-        except BaseException as error:
-            flight.error = error
-            raise
-        else:
-            flight.made = made
-            with self._lock:
-                self._objects[name] = made
-            return made, False
-        finally:
-            with self._lock:
-                self._flights.pop(name, None)
-            flight.done.set()
+        found = self._objects.get(name)
+        if found is not None:
+            return found, True
+        led = False
+
+        def lead() -> _Object:
+            nonlocal led
+            # Another flight may have landed since the look above.
+            present = self._objects.get(name)
+            if present is not None:
+                return present
+            led = True
+            made = self._objects[name] = make()
+            return made
+
+        return self._flights.run(name, lead), not led

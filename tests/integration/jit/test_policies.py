@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 DISABLED = """
 first = kernels.kernel.compile()
 second = kernels.kernel.compile()
@@ -53,6 +55,17 @@ IR_ONLY = """
 report["names"] = [
     type(kernels.kernel.specialize()).__name__, type(kernels.kernel.lower()).__name__
 ]
+"""
+
+CALL = """
+kernels.kernel(x, out)
+"""
+
+# A file that is written anew has another inode.
+RECORDS = """
+report.setdefault("records", []).append(
+    [(p.name, p.stat().st_ino) for p in (Path(job["root"]) / "tools").iterdir()]
+)
 """
 
 UNIDENTIFIED = """
@@ -213,6 +226,24 @@ def test_an_identity_that_is_missing_is_a_bypass_with_a_reason(house: Any) -> No
     assert not house.slots("generated")
 
 
+def test_repeated_calls_without_an_identity_stay_bypasses(house: Any) -> None:
+    report = house.run(house.RUN + 2 * CALL, env={"PYPTO_CACHE_IDENTITY": "content"})
+    stats = report["stats"]
+    assert report["correct"]
+    assert (stats["requests"], stats["bypasses"], stats["object_hits"]) == (3, 3, 2)
+
+
+def test_a_directory_that_is_no_store_is_left_as_it_is(house: Any) -> None:
+    root = Path(house.root)
+    root.mkdir()
+    (root / "STORE").write_text("of somebody else\n")
+    before = house.tree(root)
+    report = house.run(house.WARM)
+    assert report["key"] is None
+    assert report["stats"]["storage_errors"] > 0
+    assert house.tree(root) == before
+
+
 def test_a_value_without_identity_is_a_bypass_that_names_it(house: Any) -> None:
     used = UNIDENTIFIED.replace("out = pl.store", "THING\n        out = pl.store")
     house.write(used)
@@ -221,7 +252,61 @@ def test_a_value_without_identity_is_a_bypass_that_names_it(house: Any) -> None:
     assert "THING" in report["stats"]["last_bypass_reason"]
 
 
-def test_probe_records_are_kept_and_found(house: Any) -> None:
-    house.run(house.COMPILE)
+CHANGED_MEANWHILE = """
+import pypto.jit.building as building
+generate = building.Recipe.generate
+def slow(self, directory):
+    program = generate(self, directory)
+    {change}
+    return program
+building.Recipe.generate = slow
+report["key"] = kernels.kernel.compile().artifact_key
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ("Path(kernels.__file__).write_text('# edited')", "source"),
+        ("kernels.SCALE = 8.0", "value"),
+        ("Path('extra.txt').write_text('2')", "extra"),
+    ],
+)
+def test_inputs_that_change_during_a_build_keep_it_private(
+    house: Any, change: str, word: str
+) -> None:
+    (house.work / "extra.txt").write_text("1")
+    report = house.run(
+        CHANGED_MEANWHILE.format(change=change),
+        cache={"extra_source_paths": (str(house.work / "extra.txt"),)},
+    )
+    assert report["key"] is None
+    assert report["stats"]["misses"] == report["stats"]["bypasses"] == 1
+    assert word in report["stats"]["last_bypass_reason"]
+    assert not house.slots("generated")
+
+
+EDITED_BEFORE = """
+import pypto.jit.session as session
+text = Path(kernels.__file__).read_text()
+Path(kernels.__file__).write_text(text.replace("pl.mul(tile, SCALE)", "pl.sub(tile, SCALE)"))
+code = compile(text, kernels.__file__, "exec")
+session.TEXTS._texts.clear()
+exec(code, kernels.__dict__)
+report["key"] = kernels.kernel.compile().artifact_key
+"""
+
+
+def test_a_file_that_was_edited_since_import_is_not_taken_for_what_was_imported(
+    house: Any,
+) -> None:
+    report = house.run(EDITED_BEFORE)
+    assert report["key"] is None
+    assert "changed since import" in report["stats"]["last_bypass_reason"]
+
+
+def test_probe_records_are_kept_once_and_found(house: Any) -> None:
+    report = house.run(house.COMPILE + RECORDS + house.COMPILE + RECORDS)
+    assert report["records"][0] == report["records"][1]
     records = list((Path(house.root) / "tools").glob("*.json"))
     assert len(records) == 1

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import threading
 
 import pytest
@@ -85,10 +86,34 @@ def test_an_error_reaches_every_overlapping_request_and_is_forgotten() -> None:
     assert inside.wait(10)
     follower = threading.Thread(target=ask)
     follower.start()
-    while not table._flights or follower.ident is None:
-        pass
     go.set()
     leader.join()
     follower.join()
     assert len(seen) == 2
     assert table.obtain(NAME, list) == ([], False)
+
+
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+def test_a_child_does_not_wait_for_what_its_parents_thread_was_making() -> None:
+    table: ObjectTable[list[int]] = ObjectTable()
+    inside = threading.Event()
+    go = threading.Event()
+
+    def make() -> list[int]:
+        inside.set()
+        go.wait(30)
+        return [1]
+
+    thread = threading.Thread(target=lambda: table.obtain(NAME, make))
+    thread.start()
+    assert inside.wait(10)
+    child = os.fork()
+    if child == 0:
+        made, live = table.obtain(NAME, lambda: [2])
+        os._exit(0 if made == [2] and not live else 1)
+    try:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    finally:
+        go.set()
+        thread.join()
+    assert table.obtain(NAME, lambda: [3]) == ([1], True)
