@@ -19,8 +19,7 @@ struct Binding {
 
 // A Python object; members after `vectorcall` are ours to construct and destroy.
 struct BoundCall {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   Binding* binding;
 };
 
@@ -115,8 +114,7 @@ PyObject* make_bound_call(PyObject* type, std::shared_ptr<const pypto_rt::Progra
   if (object == nullptr) return nullptr;
   object->vectorcall = call;
   const auto scalars = static_cast<size_t>(program->scalar_count());
-  object->binding =
-      new Binding{std::move(program), std::move(chip), std::move(tensors), scalars};
+  object->binding = new Binding{std::move(program), std::move(chip), std::move(tensors), scalars};
   return reinterpret_cast<PyObject*>(object);
 }
 

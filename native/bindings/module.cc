@@ -31,7 +31,8 @@ using pypto_rt::Program;
 using pypto_rt::RuntimeKind;
 
 constexpr std::pair<const char*, Arch> kArchs[] = {{"a2a3", Arch::A2A3}, {"a5", Arch::A5}};
-constexpr std::pair<const char*, Arch> kPlatforms[] = {{"a2a3sim", Arch::A2A3}, {"a5sim", Arch::A5}};
+constexpr std::pair<const char*, Arch> kPlatforms[] = {{"a2a3sim", Arch::A2A3},
+                                                       {"a5sim", Arch::A5}};
 constexpr std::pair<const char*, CoreType> kCoreNames[] = {{"aic", CoreType::AIC},
                                                            {"aiv", CoreType::AIV}};
 constexpr std::pair<const char*, RuntimeKind> kRuntimes[] = {
@@ -115,8 +116,9 @@ void run(const PyProgram& self, const PyChip& chip,
   if (!run_program(*program, *target, list.data(), scalars.data())) throw py::error_already_set();
 }
 
-py::object bind_program(py::handle type, const PyProgram& self, const PyChip& chip,
-                const std::vector<std::tuple<uint64_t, std::vector<int64_t>, int>>& shapes) {
+py::object bind_program(
+    py::handle type, const PyProgram& self, const PyChip& chip,
+    const std::vector<std::tuple<uint64_t, std::vector<int64_t>, int>>& shapes) {
   check_count("tensors", shapes.size(), self.open().tensor_count());
   std::vector<ChipTensor> tensors;
   tensors.reserve(shapes.size());
@@ -158,7 +160,8 @@ std::map<std::string, std::map<std::string, uint64_t>> on_chip_limits() {
   std::map<std::string, std::map<std::string, uint64_t>> limits;
   for (const auto& [name, arch] : kArchs) {
     const pypto_rt::RegionLimits regions = pypto_rt::limits_of(arch);
-    for (int i = 0; i < pypto_rt::kRegionCount; ++i) limits[name][kRegionNames[i]] = regions.bytes[i];
+    for (int i = 0; i < pypto_rt::kRegionCount; ++i)
+      limits[name][kRegionNames[i]] = regions.bytes[i];
   }
   return limits;
 }
@@ -173,7 +176,8 @@ PYBIND11_MODULE(_native, m) {
   kernel_fault_type = PyErr_NewExceptionWithDoc(
       "pypto._native.KernelFault",
       "A kernel, or the orchestration, ended a run.\n\n"
-      "Attributes: op and message say what went wrong; kernel is the func_id (-1: orchestration or\n"
+      "Attributes: op and message say what went wrong; kernel is the func_id (-1: orchestration "
+      "or\n"
       "runtime); unit, line and column the place in the source, pto_line the line of the assembly\n"
       "text (\"\" and 0 where unknown); code the kind of fault.",
       PyExc_RuntimeError, nullptr);
@@ -195,11 +199,13 @@ PYBIND11_MODULE(_native, m) {
   m.attr("BoundCall") = bound_call_type;
 
   m.def("build_info", &build_info, "How this extension was built.");
-  m.def("on_chip_limits", &on_chip_limits, "Bytes of on-chip memory: architecture -> region -> bytes.");
+  m.def("on_chip_limits", &on_chip_limits,
+        "Bytes of on-chip memory: architecture -> region -> bytes.");
   m.def("sha256_files", &sha256_files, py::arg("paths"),
         "SHA-256 digests of the files' contents, in order, computed without the GIL. OSError.");
 
-  py::class_<PyChip>(m, "Chip", "A simulated chip. Its threads start when first needed, in any process.")
+  py::class_<PyChip>(m, "Chip",
+                     "A simulated chip. Its threads start when first needed, in any process.")
       .def(py::init(&make_chip), py::arg("platform"), py::kw_only(), py::arg("clusters") = 2,
            py::arg("task_window") = 16384, py::arg("heap_bytes") = int64_t{1} << 30,
            py::arg("caller_helps") = true)
@@ -207,28 +213,40 @@ PYBIND11_MODULE(_native, m) {
       .def_property_readonly("clusters",
                              [](const PyChip& self) { return self.chip->options().clusters; })
       .def_property_readonly("closed", [](const PyChip& self) { return self.chip->closed(); })
-      .def("close", [](const PyChip& self) {
-        const py::gil_scoped_release release;
-        self.chip->close();
-      }, "Ends the chip's threads; later runs are refused. Idempotent.");
+      .def(
+          "close",
+          [](const PyChip& self) {
+            const py::gil_scoped_release release;
+            self.chip->close();
+          },
+          "Ends the chip's threads; later runs are refused. Idempotent.");
 
   py::class_<PyProgram>(m, "Program", "Kernels and an orchestration, loaded.")
-      .def("run", &run, py::arg("chip"), py::arg("tensors"), py::arg("scalars"),
-           "Runs to the end. tensors: (address, bytes, shape, dtype code); scalars: their 64 bits.\n"
-           "KernelFault; KeyboardInterrupt ends the run early.")
-      .def("bind",
-           [bound_call_type](const PyProgram& self, const PyChip& chip,
-                             const std::vector<std::tuple<uint64_t, std::vector<int64_t>, int>>&
-                                 tensors) { return bind_program(bound_call_type, self, chip, tensors); },
-           py::arg("chip"), py::arg("tensors"),
-           "A callable for tensors of these (bytes, shape, dtype code): addresses, then scalars.")
-      .def_property_readonly("closed", [](const PyProgram& self) { return self.program == nullptr; })
-      .def("close", [](PyProgram& self) {
-        const py::gil_scoped_release release;
-        self.program.reset();
-      }, "Unloads the libraries once no run or bound call uses them. Idempotent.");
-  m.def("load_program", &load_program, py::arg("kernels"), py::arg("orchestration"),
-        py::arg("runtime"), py::arg("n_tensors"), py::arg("n_scalars"),
-        "Loads a program. kernels: (func_id, 'aiv' or 'aic', path). The files' paths must never be\n"
-        "rewritten: the loader knows libraries by path. LoadError.");
+      .def(
+          "run", &run, py::arg("chip"), py::arg("tensors"), py::arg("scalars"),
+          "Runs to the end. tensors: (address, bytes, shape, dtype code); scalars: their 64 bits.\n"
+          "KernelFault; KeyboardInterrupt ends the run early.")
+      .def(
+          "bind",
+          [bound_call_type](
+              const PyProgram& self, const PyChip& chip,
+              const std::vector<std::tuple<uint64_t, std::vector<int64_t>, int>>& tensors) {
+            return bind_program(bound_call_type, self, chip, tensors);
+          },
+          py::arg("chip"), py::arg("tensors"),
+          "A callable for tensors of these (bytes, shape, dtype code): addresses, then scalars.")
+      .def_property_readonly("closed",
+                             [](const PyProgram& self) { return self.program == nullptr; })
+      .def(
+          "close",
+          [](PyProgram& self) {
+            const py::gil_scoped_release release;
+            self.program.reset();
+          },
+          "Unloads the libraries once no run or bound call uses them. Idempotent.");
+  m.def(
+      "load_program", &load_program, py::arg("kernels"), py::arg("orchestration"),
+      py::arg("runtime"), py::arg("n_tensors"), py::arg("n_scalars"),
+      "Loads a program. kernels: (func_id, 'aiv' or 'aic', path). The files' paths must never be\n"
+      "rewritten: the loader knows libraries by path. LoadError.");
 }

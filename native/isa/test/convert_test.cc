@@ -78,8 +78,7 @@ double to_narrow(double x, RoundMode mode) {
   }
   const T above = next_up(below);
   const bool even = (__builtin_bit_cast(uint16_t, below) & 1u) == 0;
-  const double picked =
-      pick(x, finite_or_beyond(below), finite_or_beyond(above), even, mode);
+  const double picked = pick(x, finite_or_beyond(below), finite_or_beyond(above), even, mode);
   return picked == finite_or_beyond(below) ? static_cast<double>(static_cast<float>(below))
                                            : static_cast<double>(static_cast<float>(above));
 }
@@ -108,10 +107,12 @@ std::vector<From> samples() {
   std::vector<From> values;
   if constexpr (sim::is_float<From>) {
     for (const float x :
-         {0.0f, 0.5f, 1.5f, 2.5f, 0.49999997f, 126.5f, 127.0f, 127.5f, 128.0f, 200.0f, 255.5f,
-          1e6f, 2147483520.0f, 2147483648.0f, 1e20f, 1e38f, HUGE_VALF, 65504.0f, 65519.9f,
-          65520.0f, 65535.0f, 1e-5f, 1e-8f, 6e-8f, 3e-8f, 1e-30f, 1e-40f, 1.00048828125f,
-          1.00146484375f, 1.001f, 3.14159f, 1.00390625f, 1.01171875f, 3.3895e38f, 3.4e38f}) {
+         {0.0f,          0.5f,          1.5f,        2.5f,           0.49999997f,    126.5f,
+          127.0f,        127.5f,        128.0f,      200.0f,         255.5f,         1e6f,
+          2147483520.0f, 2147483648.0f, 1e20f,       1e38f,          HUGE_VALF,      65504.0f,
+          65519.9f,      65520.0f,      65535.0f,    1e-5f,          1e-8f,          6e-8f,
+          3e-8f,         1e-30f,        1e-40f,      1.00048828125f, 1.00146484375f, 1.001f,
+          3.14159f,      1.00390625f,   1.01171875f, 3.3895e38f,     3.4e38f}) {
       values.push_back(static_cast<From>(x));
       values.push_back(static_cast<From>(-x));
     }
@@ -122,7 +123,8 @@ std::vector<From> samples() {
       values.push_back(random.value<From>());
     }
   } else {
-    values = {0, 1, 2, 100, 127, std::numeric_limits<From>::min(), std::numeric_limits<From>::max()};
+    values = {
+        0, 1, 2, 100, 127, std::numeric_limits<From>::min(), std::numeric_limits<From>::max()};
     Random random(8);
     for (int i = 0; i < 300; ++i) {
       values.push_back(random.value<From>());
@@ -158,10 +160,10 @@ void check_pair() {
         // Two 64-bit integers may be one double; their difference does not matter here.
         if (got == want || (std::isnan(got) && std::isnan(want))) continue;
         fail(__FILE__, __LINE__,
-             std::string(sim::Element<From>::name) + " " +
-                 std::to_string(number(source.at(0, c))) + " to " + sim::Element<To>::name +
-                 " in mode " + std::to_string(static_cast<int>(mode)) + ": " +
-                 std::to_string(got) + ", not " + std::to_string(want));
+             std::string(sim::Element<From>::name) + " " + std::to_string(number(source.at(0, c))) +
+                 " to " + sim::Element<To>::name + " in mode " +
+                 std::to_string(static_cast<int>(mode)) + ": " + std::to_string(got) + ", not " +
+                 std::to_string(want));
       }
     }
   }

@@ -140,19 +140,22 @@ void check_all_scalar(int64_t rows, int64_t cols) {
   check("TMAXS", [=](auto& d, auto& a) { TMAXS(d, a, s); }, [=](T a) { return larger(a, s); });
   check("TMINS", [=](auto& d, auto& a) { TMINS(d, a, s); }, [=](T a) { return smaller(a, s); });
   check("TEXPANDS", [=](auto& d, auto&) { TEXPANDS(d, s); }, [=](T) { return s; });
-  check("TNEG", [](auto& d, auto& a) { TNEG(d, a); }, [](T a) {
-    return sim::is_float<T> ? static_cast<T>(-number(a)) : sub(T{0}, a);
-  });
-  check("TABS", [](auto& d, auto& a) { TABS(d, a); },
-        [](T a) { return number(a) < 0 ? sub(T{0}, a) : a; });
-  check("TRELU", [](auto& d, auto& a) { TRELU(d, a); },
-        [](T a) { return number(a) > 0 ? a : T{0}; });
+  check(
+      "TNEG", [](auto& d, auto& a) { TNEG(d, a); },
+      [](T a) { return sim::is_float<T> ? static_cast<T>(-number(a)) : sub(T{0}, a); });
+  check(
+      "TABS", [](auto& d, auto& a) { TABS(d, a); },
+      [](T a) { return number(a) < 0 ? sub(T{0}, a) : a; });
+  check(
+      "TRELU", [](auto& d, auto& a) { TRELU(d, a); }, [](T a) { return number(a) > 0 ? a : T{0}; });
   if constexpr (sim::is_float<T>) {
-    check("TRECIP", [](auto& d, auto& a) { TRECIP(d, a); },
-          [](T a) { return rounded<T>(1.0f / static_cast<float>(a)); });
+    check(
+        "TRECIP", [](auto& d, auto& a) { TRECIP(d, a); },
+        [](T a) { return rounded<T>(1.0f / static_cast<float>(a)); });
     // A scalar next to 16-bit tiles is not rounded to them first.
-    check("TADDS", [](auto& d, auto& a) { TADDS(d, a, 0.3f); },
-          [](T a) { return rounded<T>(static_cast<float>(a) + 0.3f); });
+    check(
+        "TADDS", [](auto& d, auto& a) { TADDS(d, a, 0.3f); },
+        [](T a) { return rounded<T>(static_cast<float>(a) + 0.3f); });
   }
 }
 
@@ -221,7 +224,8 @@ void nan_propagates() {
           instruction(d, a, b);
           got.get(d);
         });
-        for (int64_t c = 0; c < 8; ++c) CHECK(std::isnan(number(got.at(0, c))) == (first || second));
+        for (int64_t c = 0; c < 8; ++c)
+          CHECK(std::isnan(number(got.at(0, c))) == (first || second));
       };
       for (const bool first : {false, true}) {
         for (const bool second : {false, true}) {
@@ -261,9 +265,7 @@ void integer_edges() {
 }  // namespace
 
 int main() {
-  for_types([]<class T>() {
-    check_valid_regions<Rows<T, 5, 67>>();
-  });
+  for_types([]<class T>() { check_valid_regions<Rows<T, 5, 67>>(); });
   check_valid_regions<Columns<float, 24, 5>>();
   check_valid_regions<Columns<half, 33, 1>>();
   check_valid_regions<Columns<int8_t, 33, 1>>();

@@ -121,9 +121,8 @@ void views_are_confined_to_the_task() {
   tensor.size = data.size() * sizeof(float);
   const std::vector<ChipTensor> tensors{tensor};
   const auto view = [&](float* at, int64_t rows, int64_t stride) {
-    return [=] {
-      GlobalTensor<float>(at, Shape<>(1, 1, 1, rows, 32), Stride<>(0, 0, 0, stride, 1));
-    };
+    return
+        [=] { GlobalTensor<float>(at, Shape<>(1, 1, 1, rows, 32), Stride<>(0, 0, 0, stride, 1)); };
   };
   CHECK_RUNS(view(data.data(), 64, 32), &tensors);
   CHECK_RUNS(view(data.data() + 32, 63, 32), &tensors);

@@ -29,8 +29,8 @@ void check_function(const char* name, float (*got)(float) noexcept, double (*wan
     }
   }
   if (worst > limit) {
-    fail(__FILE__, __LINE__, std::string(name) + " is " + std::to_string(worst) + " ulp off at " +
-                                 std::to_string(at));
+    fail(__FILE__, __LINE__,
+         std::string(name) + " is " + std::to_string(worst) + " ulp off at " + std::to_string(at));
   }
 }
 
@@ -52,9 +52,7 @@ void exact_values() {
 
 // The nearest bf16, ties to even, by search among neighbours in exact arithmetic.
 uint16_t nearest_bf16(float x) {
-  const auto value = [](uint32_t bits) {
-    return static_cast<double>(sim::bits_float(bits << 16));
-  };
+  const auto value = [](uint32_t bits) { return static_cast<double>(sim::bits_float(bits << 16)); };
   const uint32_t sign = sim::float_bits(x) >> 16 & 0x8000u;
   const double magnitude = std::fabs(static_cast<double>(x));
   uint32_t low = (sim::float_bits(x) & 0x7fffffffu) >> 16;

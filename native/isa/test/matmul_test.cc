@@ -78,7 +78,8 @@ void check_shapes() {
 void infinity_and_nan_stay_in_their_rows() {
   using Left = Tile<TileType::Left, float, 16, 16, BLayout::RowMajor, -1, -1, SLayout::RowMajor>;
   using Right = Tile<TileType::Right, float, 16, 16, BLayout::RowMajor, -1, -1, SLayout::ColMajor>;
-  using Acc = Tile<TileType::Acc, float, 16, 16, BLayout::ColMajor, -1, -1, SLayout::RowMajor, 1024>;
+  using Acc =
+      Tile<TileType::Acc, float, 16, 16, BLayout::ColMajor, -1, -1, SLayout::RowMajor, 1024>;
   Image<Acc> got(0);
   CHECK_RUNS([&] {
     Left left(3, 5);
@@ -105,7 +106,8 @@ template <class T>
 void accumulates_in_fp32() {
   using Left = Tile<TileType::Left, T, 16, 16, BLayout::RowMajor, -1, -1, SLayout::RowMajor>;
   using Right = Tile<TileType::Right, T, 16, 16, BLayout::RowMajor, -1, -1, SLayout::ColMajor>;
-  using Acc = Tile<TileType::Acc, float, 16, 16, BLayout::ColMajor, -1, -1, SLayout::RowMajor, 1024>;
+  using Acc =
+      Tile<TileType::Acc, float, 16, 16, BLayout::ColMajor, -1, -1, SLayout::RowMajor, 1024>;
   Image<Acc> got(0);
   CHECK_RUNS([&] {
     Left left(1, 16);

@@ -24,8 +24,8 @@ inline int result() {
   return failures == 0 ? 0 : 1;
 }
 
-#define CHECK(condition)                                                            \
-  do {                                                                              \
+#define CHECK(condition)                                                              \
+  do {                                                                                \
     if (!(condition)) ::pto::test::fail(__FILE__, __LINE__, "not true: " #condition); \
   } while (false)
 
@@ -64,24 +64,24 @@ pypto_rt::FaultRecord on_core(Body body, const std::vector<ChipTensor>* tensors 
   return core.fault;
 }
 
-#define CHECK_RUNS(...)                                                                      \
-  do {                                                                                       \
-    const auto fault_ = ::pto::test::on_core(__VA_ARGS__);                                   \
-    if (fault_.code != pypto_rt::FaultCode::None) {                                          \
-      ::pto::test::fail(__FILE__, __LINE__, std::string("fault: ") + fault_.op + ": " +      \
-                                                fault_.message);                             \
-    }                                                                                        \
+#define CHECK_RUNS(...)                                                              \
+  do {                                                                               \
+    const auto fault_ = ::pto::test::on_core(__VA_ARGS__);                           \
+    if (fault_.code != pypto_rt::FaultCode::None) {                                  \
+      ::pto::test::fail(__FILE__, __LINE__,                                          \
+                        std::string("fault: ") + fault_.op + ": " + fault_.message); \
+    }                                                                                \
   } while (false)
 
-#define CHECK_FAULTS(expected_code, expected_op, part, ...)                                  \
-  do {                                                                                       \
-    const auto fault_ = ::pto::test::on_core(__VA_ARGS__);                                   \
-    if (fault_.code != pypto_rt::FaultCode::expected_code ||                                 \
-        std::string(fault_.op) != expected_op ||                                             \
-        std::string(fault_.message).find(part) == std::string::npos) {                       \
-      ::pto::test::fail(__FILE__, __LINE__, std::string("wrong fault: ") + fault_.op + ": " + \
-                                                fault_.message);                             \
-    }                                                                                        \
+#define CHECK_FAULTS(expected_code, expected_op, part, ...)                                \
+  do {                                                                                     \
+    const auto fault_ = ::pto::test::on_core(__VA_ARGS__);                                 \
+    if (fault_.code != pypto_rt::FaultCode::expected_code ||                               \
+        std::string(fault_.op) != expected_op ||                                           \
+        std::string(fault_.message).find(part) == std::string::npos) {                     \
+      ::pto::test::fail(__FILE__, __LINE__,                                                \
+                        std::string("wrong fault: ") + fault_.op + ": " + fault_.message); \
+    }                                                                                      \
   } while (false)
 
 // A small generator whose sequence is part of the test.

@@ -118,10 +118,18 @@ void check_expand(int64_t rows, int64_t cols) {
   };
   using sim::compute_t;
   using sim::Element;
-  const auto add = [](T a, T b) { return sim::Add<T>::apply(Element<T>::load(a), Element<T>::load(b)); };
-  const auto sub = [](T a, T b) { return sim::Sub<T>::apply(Element<T>::load(a), Element<T>::load(b)); };
-  const auto mul = [](T a, T b) { return sim::Mul<T>::apply(Element<T>::load(a), Element<T>::load(b)); };
-  const auto div = [](T a, T b) { return sim::Div<T>::apply(Element<T>::load(a), Element<T>::load(b)); };
+  const auto add = [](T a, T b) {
+    return sim::Add<T>::apply(Element<T>::load(a), Element<T>::load(b));
+  };
+  const auto sub = [](T a, T b) {
+    return sim::Sub<T>::apply(Element<T>::load(a), Element<T>::load(b));
+  };
+  const auto mul = [](T a, T b) {
+    return sim::Mul<T>::apply(Element<T>::load(a), Element<T>::load(b));
+  };
+  const auto div = [](T a, T b) {
+    return sim::Div<T>::apply(Element<T>::load(a), Element<T>::load(b));
+  };
   const auto second = [](T, T b) { return b; };
   check([](auto& d, auto& f, auto& r, auto&) { TROWEXPANDADD(d, f, r); }, true, add);
   check([](auto& d, auto& f, auto& r, auto&) { TROWEXPANDSUB(d, f, r); }, true, sub);

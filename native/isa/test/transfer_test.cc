@@ -54,14 +54,14 @@ void planes_become_rows() {
   });
   for (int64_t r = 0; r < 12; ++r) {
     for (int64_t c = 0; c < 4; ++c) {
-      CHECK(image.at(r, c) ==
-            static_cast<float>(r / 6 * 48 + r / 2 % 3 * 16 + r % 2 * 6 + c));
+      CHECK(image.at(r, c) == static_cast<float>(r / 6 * 48 + r / 2 % 3 * 16 + r % 2 * 6 + c));
     }
   }
 }
 
 void store_narrows() {
-  using Acc = Tile<TileType::Acc, float, 16, 16, BLayout::ColMajor, -1, -1, SLayout::RowMajor, 1024>;
+  using Acc =
+      Tile<TileType::Acc, float, 16, 16, BLayout::ColMajor, -1, -1, SLayout::RowMajor, 1024>;
   std::vector<half> halves(16 * 16);
   std::vector<bfloat16_t> brains(16 * 16);
   Image<Acc> image(3);
@@ -152,7 +152,8 @@ void check_moves() {
 
 template <class T, PadValue Pad>
 void check_padding(T want) {
-  using Padded = Tile<TileType::Vec, T, 6, 16, BLayout::RowMajor, -1, -1, SLayout::NoneBox, 512, Pad>;
+  using Padded =
+      Tile<TileType::Vec, T, 6, 16, BLayout::RowMajor, -1, -1, SLayout::NoneBox, 512, Pad>;
   std::vector<T> data(4 * 11, T{1});
   Image<Padded> loaded(1);
   Image<Padded> filled(1);

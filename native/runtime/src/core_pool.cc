@@ -38,8 +38,7 @@ RegionLimits limits_of(Arch arch) noexcept {
   return {};
 }
 
-Core::Core(const ChipOptions& options, CoreType core_type)
-    : context{}, fault{}, type(core_type) {
+Core::Core(const ChipOptions& options, CoreType core_type) : context{}, fault{}, type(core_type) {
   const RegionLimits limits = limits_of(options.arch);
   memory_bytes_ = kScratchBytes;
   for (const uint64_t bytes : limits.bytes) memory_bytes_ += round_up(bytes);

@@ -12,7 +12,8 @@ Library::Library(const std::string& path)
     : handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)), path_(path) {
   if (handle_ == nullptr) {
     const char* reason = dlerror();
-    throw LoadError("cannot load " + path + ": " + (reason != nullptr ? reason : "no reason given"));
+    throw LoadError("cannot load " + path + ": " +
+                    (reason != nullptr ? reason : "no reason given"));
   }
 }
 

@@ -63,8 +63,8 @@ Program::Program(const std::vector<KernelFile>& kernels, const std::string& orch
                     std::to_string(tensor_count) + " tensors and " + std::to_string(scalar_count) +
                     " scalars");
   }
-  entry_ = reinterpret_cast<void (*)(const ChipTaskArgs&)>(
-      library.symbol("aicpu_orchestration_entry"));
+  entry_ =
+      reinterpret_cast<void (*)(const ChipTaskArgs&)>(library.symbol("aicpu_orchestration_entry"));
 }
 
 void Program::run(CorePool& cores, const ChipTensor* tensors, const uint64_t* scalars,

@@ -40,8 +40,8 @@ void call_report_fatal(void* run, const char* op, const char* message) noexcept 
 bool call_is_fatal(void* run) noexcept { return static_cast<Run*>(run)->is_fatal(); }
 int32_t call_cluster_count(void* run) noexcept { return static_cast<Run*>(run)->cluster_count(); }
 
-constexpr OrchestrationCalls kCalls{kAbiVersion,    call_submit,       call_alloc,
-                                    call_scope_begin, call_scope_end,  call_report_fatal,
+constexpr OrchestrationCalls kCalls{kAbiVersion,      call_submit,       call_alloc,
+                                    call_scope_begin, call_scope_end,    call_report_fatal,
                                     call_is_fatal,    call_cluster_count};
 
 // One run, for the function that carries it out on a CoreStack.
@@ -78,9 +78,8 @@ class BorrowedStack {
 }  // namespace
 
 Buffer::Buffer(size_t bytes)
-    : data_(std::aligned_alloc(kAlignment,
-                               std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment *
-                                                        kAlignment))),
+    : data_(std::aligned_alloc(
+          kAlignment, std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment))),
       bytes_(bytes) {
   if (data_ == nullptr) throw std::bad_alloc();
 }
@@ -162,8 +161,9 @@ bool Run::check_arguments(const CoreTaskArgs& args) {
 void Run::make_room(Lock& lock) {
   if (building_) {
     if (static_cast<int64_t>(tasks_.size()) >= kGraphLimit) {
-      fail(lock, runtime_fault("submit", "the graph has more than 131072 tasks; use the "
-                                         "tensormap_and_ringbuffer runtime"));
+      fail(lock, runtime_fault("submit",
+                               "the graph has more than 131072 tasks; use the "
+                               "tensormap_and_ringbuffer runtime"));
     }
     return;
   }

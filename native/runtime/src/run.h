@@ -16,7 +16,7 @@
 namespace pypto_rt {
 
 enum class RuntimeKind {
-  HostBuildGraph,           // the whole graph is built, then scheduled
+  HostBuildGraph,          // the whole graph is built, then scheduled
   TensormapAndRingbuffer,  // tasks are scheduled while they are submitted, in a ring
 };
 

@@ -19,8 +19,8 @@ Footprint Footprint::of(const ChipTensor& tensor) noexcept {
     count *= print.shape[i];
   }
   print.begin = tensor.addr + static_cast<uint64_t>(tensor.start_offset) * print.element;
-  print.end = count == 0 ? print.begin
-                         : print.begin + (static_cast<uint64_t>(last) + 1) * print.element;
+  print.end =
+      count == 0 ? print.begin : print.begin + (static_cast<uint64_t>(last) + 1) * print.element;
   print.dense = count == last + 1;
   return print;
 }
@@ -63,7 +63,8 @@ bool may_overlap(const Footprint& a, const Footprint& b) noexcept {
   if (!coordinates(a, start_a, rest_a) || !coordinates(b, start_b, rest_b)) return true;
   if (rest_a != rest_b) return false;
   for (uint32_t i = 0; i < a.dims; ++i) {
-    if (start_a[i] + a.shape[i] <= start_b[i] || start_b[i] + b.shape[i] <= start_a[i]) return false;
+    if (start_a[i] + a.shape[i] <= start_b[i] || start_b[i] + b.shape[i] <= start_a[i])
+      return false;
   }
   return true;
 }

@@ -106,7 +106,8 @@ struct Setting {
 
 std::vector<Setting> settings() {
   std::vector<Setting> all;
-  for (const RuntimeKind kind : {RuntimeKind::HostBuildGraph, RuntimeKind::TensormapAndRingbuffer}) {
+  for (const RuntimeKind kind :
+       {RuntimeKind::HostBuildGraph, RuntimeKind::TensormapAndRingbuffer}) {
     for (const int32_t clusters : {1, 3}) {
       for (const bool helps : {false, true}) {
         ChipOptions options;
@@ -197,7 +198,8 @@ void order_is_that_of_submission() {
         const Step step = random_step(state);
         ChipTensor parts[3];
         for (int k = 0; k < 3; ++k) {
-          parts[k] = tile(wanted[step.tensors[k]], step.r[k], step.c[k], step.rows[k], step.cols[k]);
+          parts[k] =
+              tile(wanted[step.tensors[k]], step.r[k], step.c[k], step.rows[k], step.cols[k]);
         }
         mix({&parts[0], &parts[1]}, parts[2], static_cast<float>(i));
       }

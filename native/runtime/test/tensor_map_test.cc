@@ -108,10 +108,10 @@ void hazards() {
   const ChipTensor other = window(1 << 16, DType::FP32, 0, {4, 4}, {4, 1});
   TensorMap map;
   CHECK(access(map, 0, x, ArgDirection::In).empty());
-  CHECK(access(map, 1, x, ArgDirection::In).empty());             // two readers
-  CHECK(access(map, 2, other, ArgDirection::Out).empty());        // elsewhere
-  CHECK((access(map, 3, row, ArgDirection::Out) == Ids{0, 1}));   // write after read
-  CHECK((access(map, 4, x, ArgDirection::In) == Ids{3}));         // read after write
+  CHECK(access(map, 1, x, ArgDirection::In).empty());                    // two readers
+  CHECK(access(map, 2, other, ArgDirection::Out).empty());               // elsewhere
+  CHECK((access(map, 3, row, ArgDirection::Out) == Ids{0, 1}));          // write after read
+  CHECK((access(map, 4, x, ArgDirection::In) == Ids{3}));                // read after write
   CHECK((access(map, 5, row, ArgDirection::InOut) == Ids{0, 1, 3, 4}));  // both
   CHECK(access(map, 6, x, ArgDirection::NoDep).empty());
   ChipTensor manual = x;

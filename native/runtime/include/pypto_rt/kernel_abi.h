@@ -191,8 +191,7 @@ inline void copy_text(char* to, size_t capacity, const char* from) noexcept {
 
 // Fills the core's record and leaves the kernel.
 [[noreturn]] __attribute__((noinline, cold)) inline void raise_fault(CoreContext* core,
-                                                                     FaultCode code,
-                                                                     const char* op,
+                                                                     FaultCode code, const char* op,
                                                                      const char* message) noexcept {
   FaultRecord* record = core->fault;
   record->code = code;

@@ -178,8 +178,7 @@ using pypto_rt::TaskId;
 using pypto_rt::TensorCreateInfo;
 
 // Opens a scope for the statement that follows: PTO2_SCOPE() { ... }
-#define PTO2_SCOPE() \
-  if (const ::pypto_rt::ScopeGuard pypto_scope_guard_{}; true)
+#define PTO2_SCOPE() if (const ::pypto_rt::ScopeGuard pypto_scope_guard_{}; true)
 
 inline TaskId rt_submit_aiv_task(int32_t func_id, const CoreTaskArgs& args) noexcept {
   const auto& context = pypto_rt::current_orchestration();

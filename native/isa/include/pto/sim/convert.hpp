@@ -176,8 +176,7 @@ __attribute__((always_inline)) inline Run convert_run(RoundMode mode) noexcept {
 PTO_SHARED inline void require_apart(const char* op, const TileView& dst, int64_t dst_element,
                                      const TileView& src, int64_t src_element) {
   if (dst_element != src_element && overlaps(dst, dst_element, src, src_element)) {
-    fault(FaultCode::OnChipBounds, op,
-          "destination and source overlap but differ in element size");
+    fault(FaultCode::OnChipBounds, op, "destination and source overlap but differ in element size");
   }
 }
 

@@ -178,8 +178,7 @@ template <class Dst, class S>
 inline void TEXPANDS(Dst& dst, S scalar) {
   using T = typename Dst::DType;
   const T value = sim::Element<T>::store(static_cast<sim::compute_t<T>>(scalar));
-  sim::walk_one("TEXPANDS", sim::run_fill<T>, dst.view(), dst.view(), &value, sizeof(T),
-                sizeof(T));
+  sim::walk_one("TEXPANDS", sim::run_fill<T>, dst.view(), dst.view(), &value, sizeof(T), sizeof(T));
 }
 
 }  // namespace pto

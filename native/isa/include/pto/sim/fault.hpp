@@ -32,7 +32,8 @@ class Message {
   PTO_COLD Message& operator<<(int64_t value) noexcept {
     char digits[21];
     int count = 0;
-    uint64_t magnitude = value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
+    uint64_t magnitude =
+        value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
     do {
       digits[count++] = static_cast<char>('0' + magnitude % 10);
       magnitude /= 10;
@@ -83,10 +84,10 @@ __attribute__((always_inline)) inline void enter(const pypto_rt::SourcePosition*
 
 // Says where the following instructions came from: the line of the .pto text, and the line and
 // column in `unit` (0 where unknown).
-#define PTO_AT(pto_line, unit, line, column)                                               \
-  do {                                                                                     \
+#define PTO_AT(pto_line, unit, line, column)                                                 \
+  do {                                                                                       \
     static constexpr ::pypto_rt::SourcePosition pto_position_{unit, pto_line, line, column}; \
-    ::pto::sim::enter(&pto_position_);                                                     \
+    ::pto::sim::enter(&pto_position_);                                                       \
   } while (false)
 
 #endif  // PTO_SIM_FAULT_HPP_

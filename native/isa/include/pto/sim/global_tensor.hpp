@@ -148,8 +148,7 @@ class GlobalTensor {
 template <class T, class ShapeT, class StrideT, Layout L>
 inline auto partition_view(const GlobalTensor<T, ShapeT, StrideT, L>& view,
                            const int64_t (&offsets)[5], const int64_t (&sizes)[5]) {
-  return GlobalTensor<T, Shape<>, Stride<>, L>(
-      sim::part(view.window(), offsets, sizes, sizeof(T)));
+  return GlobalTensor<T, Shape<>, Stride<>, L>(sim::part(view.window(), offsets, sizes, sizeof(T)));
 }
 
 }  // namespace pto

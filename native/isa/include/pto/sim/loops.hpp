@@ -62,8 +62,8 @@ PTO_SHARED inline void walk(Run run, Operand out, Operand a, Operand b, int64_t 
     outer = inner;
     inner = rows;
   }
-  const bool unit = out.inner == out.element && a.inner == a.element &&
-                    b.inner == (repeats ? 0 : b.element);
+  const bool unit =
+      out.inner == out.element && a.inner == a.element && b.inner == (repeats ? 0 : b.element);
   if (!unit) {
     for (int64_t o = 0; o < outer; ++o) {
       for (int64_t i = 0; i < inner; ++i) {
@@ -73,8 +73,7 @@ PTO_SHARED inline void walk(Run run, Operand out, Operand a, Operand b, int64_t 
     }
     return;
   }
-  if (out.outer == inner * out.inner && a.outer == inner * a.inner &&
-      b.outer == inner * b.inner) {
+  if (out.outer == inner * out.inner && a.outer == inner * a.inner && b.outer == inner * b.inner) {
     inner *= outer;
     outer = 1;
   }
@@ -98,8 +97,8 @@ PTO_SHARED inline void walk_one(const char* op, Run run, const TileView& dst, co
                                 const void* value, int64_t dst_element, int64_t a_element) {
   require_bound(op, dst);
   require(op, "the source", a, dst.valid_rows, dst.valid_cols);
-  walk(run, operand_of(dst, dst_element), operand_of(a, a_element), constant(value),
-       dst.valid_rows, dst.valid_cols);
+  walk(run, operand_of(dst, dst_element), operand_of(a, a_element), constant(value), dst.valid_rows,
+       dst.valid_cols);
 }
 
 }  // namespace pto::sim

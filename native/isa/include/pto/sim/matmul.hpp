@@ -160,11 +160,11 @@ inline void matmul(const char* op, const Acc& c, const A& a, const B& b, bool ac
   static_assert(same_type<C, float> ? is_float<TA> && is_float<TB>
                                     : same_type<C, int32_t> && !is_float<TA> && !is_float<TB>,
                 "matmul accumulates floats in fp32 and integers in int32");
-  static_assert(!Acc::ByColumns && !(same_type<C, TA> && A::ByColumns) &&
-                    !(same_type<C, TB> && B::ByColumns),
-                "matmul operands are boxed tiles");
-  multiply<C>(op, c.view(), a.view(), widen_run<C, TA>(), sizeof(TA), b.view(),
-              widen_run<C, TB>(), sizeof(TB), accumulate);
+  static_assert(
+      !Acc::ByColumns && !(same_type<C, TA> && A::ByColumns) && !(same_type<C, TB> && B::ByColumns),
+      "matmul operands are boxed tiles");
+  multiply<C>(op, c.view(), a.view(), widen_run<C, TA>(), sizeof(TA), b.view(), widen_run<C, TB>(),
+              sizeof(TB), accumulate);
 }
 
 }  // namespace sim

@@ -52,8 +52,8 @@ constexpr const char* region_name(TileType type) noexcept {
 [[noreturn]] PTO_COLD inline void fault_region(TileType type, int64_t offset, int64_t bytes,
                                                int64_t limit) {
   fault(FaultCode::OnChipBounds, "TASSIGN",
-        Message() << "a tile of " << bytes << " bytes at offset " << offset
-                  << " does not fit the " << limit << " bytes of " << region_name(type));
+        Message() << "a tile of " << bytes << " bytes at offset " << offset << " does not fit the "
+                  << limit << " bytes of " << region_name(type));
 }
 
 [[noreturn]] PTO_COLD inline void fault_alignment(int64_t offset, int64_t bytes) {
@@ -100,8 +100,7 @@ PTO_SHARED inline void* place(TileType type, uint64_t offset, int64_t bytes, int
   }
   return region.base + offset;
 }
-static_assert(static_cast<uint32_t>(TileType::Acc) ==
-              static_cast<uint32_t>(pypto_rt::Region::Acc));
+static_assert(static_cast<uint32_t>(TileType::Acc) == static_cast<uint32_t>(pypto_rt::Region::Acc));
 
 // The tile has an address and exactly this valid region.
 PTO_SHARED inline void require(const char* op, const char* what, const TileView& tile, int64_t rows,

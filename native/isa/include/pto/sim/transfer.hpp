@@ -21,8 +21,7 @@ PTO_SHARED inline void walk_window(const char* op, Run run, const TileView& tile
   for (int64_t i = 0; i < window.shape[0]; ++i) {
     for (int64_t j = 0; j < window.shape[1]; ++j) {
       for (int64_t k = 0; k < window.shape[2]; ++k) {
-        const int64_t plane =
-            i * window.stride[0] + j * window.stride[1] + k * window.stride[2];
+        const int64_t plane = i * window.stride[0] + j * window.stride[1] + k * window.stride[2];
         const Operand global{window.data + plane * window_element,
                              window.stride[3] * window_element, window.stride[4] * window_element,
                              window_element};
@@ -97,8 +96,7 @@ PTO_SHARED inline void reshape(Run copy, const TileView& dst, const TileView& sr
     if (dst.data != src.data) copy(dst.data, src.data, nullptr, count);
     return;
   }
-  const Operand from =
-      operand_of(apart("TRESHAPE", copy, dst, element, src, element), element);
+  const Operand from = operand_of(apart("TRESHAPE", copy, dst, element, src, element), element);
   const Operand to = operand_of(dst, element);
   int64_t r = 0;
   int64_t c = 0;
@@ -139,8 +137,7 @@ void transpose(const TileView& dst, const TileView& src) {
     const int64_t r1 = r0 + kBlock < src.valid_rows ? r0 + kBlock : src.valid_rows;
     for (int64_t c = 0; c < src.valid_cols; ++c) {
       for (int64_t r = r0; r < r1; ++r) {
-        to[c * dst.row_stride + r * dst.col_stride] =
-            from[r * src.row_stride + c * src.col_stride];
+        to[c * dst.row_stride + r * dst.col_stride] = from[r * src.row_stride + c * src.col_stride];
       }
     }
   }
