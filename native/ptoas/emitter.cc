@@ -90,9 +90,7 @@ class FunctionEmitter {
  private:
   std::string fresh() { return "v" + std::to_string(++last_); }
 
-  const std::string& name(const Result& result) {
-    return names_[result.value] = fresh();
-  }
+  const std::string& name(const Result& result) { return names_[result.value] = fresh(); }
 
   // The variable of a value, or the literal of a constant.
   std::string text(const Operand& operand) const {
@@ -163,8 +161,8 @@ class FunctionEmitter {
     std::string fixed;
     for (std::size_t i = 0; i < kMaxRank; ++i) {
       const std::size_t missing = kMaxRank - operands.size();
-      const auto value = i < missing ? std::optional<std::int64_t>(1)
-                                     : constant(operands[i - missing]);
+      const auto value =
+          i < missing ? std::optional<std::int64_t>(1) : constant(operands[i - missing]);
       fixed += (i == 0 ? "" : ", ") + std::to_string(value.value_or(-1));
     }
     return "pto::" + std::string(type) + "<" + fixed + ">";

@@ -4,14 +4,6 @@
 namespace ptoas {
 namespace {
 
-std::string quoted(std::string_view text) {
-  constexpr std::size_t kShown = 60;
-  std::string out = "'" + std::string(text.substr(0, kShown));
-  return out + (text.size() > kShown ? "...'" : "'");
-}
-
-std::string quoted(const Type& type) { return "'" + to_text(type) + "'"; }
-
 std::string visible_name(const Result& result) {
   std::string name(result.name);
   if (result.part != Result::kWhole) name += "#" + std::to_string(result.part);
@@ -67,8 +59,7 @@ std::vector<ValueInfo> FunctionVerifier::run() {
   for (Parameter& parameter : function_.parameters) {
     const Type& type = parameter.type.type;
     if (!std::holds_alternative<PointerType>(type) && !std::holds_alternative<ScalarType>(type)) {
-      report(parameter.type.position,
-             "a parameter is a pointer or a scalar, not " + quoted(type));
+      report(parameter.type.position, "a parameter is a pointer or a scalar, not " + quoted(type));
     }
     define(parameter.name, type);
   }
@@ -116,8 +107,8 @@ void FunctionVerifier::check(Statement& statement, ScalarOp& op) {
     result = op.target.type;
     const bool grows = from && to && width(*to) > width(*from);
     const bool shrinks = from && to && width(*to) < width(*from);
-    if (from && to && ((spec.widths == Widths::Grow && !grows) ||
-                       (spec.widths == Widths::Shrink && !shrinks))) {
+    if (from && to &&
+        ((spec.widths == Widths::Grow && !grows) || (spec.widths == Widths::Shrink && !shrinks))) {
       report(op.target.position, quoted(spec.mnemonic) + " needs a " +
                                      (spec.widths == Widths::Grow ? "wider" : "narrower") +
                                      " type than " + quoted(op.source.type));

@@ -6,15 +6,15 @@ namespace ptoas {
 namespace {
 
 constexpr Elements kFloats = bit(Element::F32) | bit(Element::F16) | bit(Element::BF16);
-constexpr Elements kSigned = kFloats | bit(Element::I8) | bit(Element::I16) | bit(Element::I32) |
-                             bit(Element::I64);
+constexpr Elements kSigned =
+    kFloats | bit(Element::I8) | bit(Element::I16) | bit(Element::I32) | bit(Element::I64);
 constexpr Elements kAny = kSigned | bit(Element::UI8);
 constexpr Elements kFactors = kFloats | bit(Element::I8);
 constexpr Elements kSums = bit(Element::F32) | bit(Element::I32);
 
 constexpr Spaces kVec = bit(Space::Vec);
-constexpr Spaces kAnySpace = kVec | bit(Space::Mat) | bit(Space::Left) | bit(Space::Right) |
-                             bit(Space::Acc);
+constexpr Spaces kAnySpace =
+    kVec | bit(Space::Mat) | bit(Space::Left) | bit(Space::Right) | bit(Space::Acc);
 
 constexpr OperandSpec tile(std::string_view role, Elements elements, Spaces spaces = kVec) {
   return {OperandKind::Tile, role, spaces, elements};
@@ -59,24 +59,22 @@ constexpr InstructionSpec binary(std::string_view mnemonic, std::string_view cal
 
 constexpr InstructionSpec tile_scalar(std::string_view mnemonic, std::string_view call,
                                       Elements on) {
-  return {mnemonic,
-          call,
-          "012",
-          {result(on), tile("tile", on), scalar(on)},
-          {{{rules::scalar_for, {2, 1}},
-            {rules::same_element, {1, 0}},
-            {rules::same_valid, {1, 0}}}}};
+  return {
+      mnemonic,
+      call,
+      "012",
+      {result(on), tile("tile", on), scalar(on)},
+      {{{rules::scalar_for, {2, 1}}, {rules::same_element, {1, 0}}, {rules::same_valid, {1, 0}}}}};
 }
 
 constexpr InstructionSpec scalar_tile(std::string_view mnemonic, std::string_view call,
                                       Elements on) {
-  return {mnemonic,
-          call,
-          "012",
-          {result(on), scalar(on), tile("tile", on)},
-          {{{rules::scalar_for, {1, 2}},
-            {rules::same_element, {2, 0}},
-            {rules::same_valid, {2, 0}}}}};
+  return {
+      mnemonic,
+      call,
+      "012",
+      {result(on), scalar(on), tile("tile", on)},
+      {{{rules::scalar_for, {1, 2}}, {rules::same_element, {2, 0}}, {rules::same_valid, {2, 0}}}}};
 }
 
 constexpr InstructionSpec row_reduction(std::string_view mnemonic, std::string_view call,
@@ -150,9 +148,7 @@ constexpr InstructionSpec kInstructions[] = {
      "TTRANS",
      "012",
      {result(kAny), tile("source", kAny), tile("scratch tile", kAny)},
-     {{{rules::same_element, {1, 0}},
-       {rules::transposed, {0, 1}},
-       {rules::scratch_for, {2, 1}}}}},
+     {{{rules::same_element, {1, 0}}, {rules::transposed, {0, 1}}, {rules::scratch_for, {2, 1}}}}},
     {"pto.tfillpad",
      "TFILLPAD",
      "01",

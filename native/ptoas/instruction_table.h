@@ -1,5 +1,6 @@
 // One row per form of a tile instruction. The parser asks whether a mnemonic exists, the verifier
-// checks a use against its row, the emitter writes the row's call: to add an instruction, add a row.
+// checks a use against its row, the emitter writes the row's call: to add an instruction, add a
+// row.
 #pragma once
 
 #include <array>

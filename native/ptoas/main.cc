@@ -81,7 +81,7 @@ bool write_fully(int descriptor, std::string_view text) {
 // went wrong, or "".
 std::string publish(const std::string& path, const std::string& text) {
   if (path == "-") return write_fully(1, text) ? "" : "cannot write: " + reason();
-  struct stat existing {};
+  struct stat existing{};
   if (::stat(path.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode)) {
     // A pipe or /dev/null: a rename would replace it.
     const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
@@ -90,8 +90,7 @@ std::string publish(const std::string& path, const std::string& text) {
     return write_fully(descriptor, text) ? "" : "cannot write '" + path + "': " + reason();
   }
   const std::string staged = path + ".tmp." + std::to_string(::getpid());
-  const int descriptor =
-      ::open(staged.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const int descriptor = ::open(staged.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0) return "cannot create '" + staged + "': " + reason();
   const bool written = write_fully(descriptor, text);
   std::string failure = written ? "" : "cannot write '" + staged + "': " + reason();
@@ -108,7 +107,7 @@ std::string publish(const std::string& path, const std::string& text) {
 // Options that take a value, as --name=VALUE or --name VALUE.
 struct ValueOption {
   std::string_view name;
-  std::string Options::*target;  // null: accepted, no effect
+  std::string Options::* target;  // null: accepted, no effect
 };
 
 constexpr ValueOption kValueOptions[] = {

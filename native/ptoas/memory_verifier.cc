@@ -4,9 +4,6 @@
 namespace ptoas {
 namespace {
 
-std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
-std::string quoted(const Type& type) { return quoted(to_text(type)); }
-
 std::string ordinal_of(std::size_t dim) { return "dimension " + std::to_string(dim); }
 
 OperandKind kind_of(const Type& type) {
@@ -68,12 +65,12 @@ void FunctionVerifier::check(Statement& statement, PartitionOp& op) {
   const auto* view = std::get_if<ViewType>(&op.view_type.type);
   const auto* part = std::get_if<PartitionType>(&op.type.type);
   if (view == nullptr) {
-    report(op.view_type.position, "expected a !pto.tensor_view type, not " +
-                                      quoted(op.view_type.type));
+    report(op.view_type.position,
+           "expected a !pto.tensor_view type, not " + quoted(op.view_type.type));
   }
   if (part == nullptr) {
-    report(op.type.position, "expected a !pto.partition_tensor_view type, not " +
-                                 quoted(op.type.type));
+    report(op.type.position,
+           "expected a !pto.partition_tensor_view type, not " + quoted(op.type.type));
   }
   const ValueInfo* source = use(op.view, op.view_type.type);
   const Extents whole = source != nullptr ? source->known_extents : Extents{};
@@ -130,8 +127,7 @@ void FunctionVerifier::check_address(const AllocTileOp& op, const TileType& tile
   if (!value.constant) return;  // checked when the kernel runs
   const std::int64_t address = value.constant->bits;
   if (address < 0 || address % kAddressAlignment != 0) {
-    report(op.address->position, "address " + std::to_string(address) +
-                                     " is not a multiple of " +
+    report(op.address->position, "address " + std::to_string(address) + " is not a multiple of " +
                                      std::to_string(kAddressAlignment));
   } else if (address > limit - tile.bytes()) {
     report(op.address->position, "a tile of " + std::to_string(tile.bytes()) +
@@ -157,8 +153,8 @@ void FunctionVerifier::check(Statement& statement, AllocTileOp& op) {
     return;
   }
   if (function_.kind == KernelKind::Vector && tile->space != Space::Vec) {
-    report(op.type.position, "a vector kernel has only 'vec' tiles, not " +
-                                 quoted(info(tile->space).name));
+    report(op.type.position,
+           "a vector kernel has only 'vec' tiles, not " + quoted(info(tile->space).name));
   }
   if (!op.address) {
     report(statement.position, "a tile needs its address: addr = %value");
@@ -177,9 +173,9 @@ void FunctionVerifier::check(Statement& statement, AllocTileOp& op) {
   for (const Valid& valid : both) {
     if (valid.operand) check_valid_operand(*valid.operand, valid.extent, valid.name);
     if (valid.operand.has_value() == (valid.written == kDynamic)) continue;
-    report(valid.operand ? valid.operand->position : statement.position,
-           std::string(valid.name) + " is given exactly when " + std::string(valid.field) +
-               " is '?'");
+    report(
+        valid.operand ? valid.operand->position : statement.position,
+        std::string(valid.name) + " is given exactly when " + std::string(valid.field) + " is '?'");
   }
   define(statement.results[0], *tile);
 }
@@ -205,9 +201,9 @@ void FunctionVerifier::check_attribute(InstructionOp& op) {
   if (!op.attribute) return;
   if (spec == nullptr || op.attribute->name != spec->name) {
     report(op.attribute->position,
-           quoted(op.mnemonic) +
-               (spec == nullptr ? " has no attribute"
-                                : " has only the attribute " + std::string(spec->name)));
+           quoted(op.mnemonic) + (spec == nullptr
+                                      ? " has no attribute"
+                                      : " has only the attribute " + std::string(spec->name)));
     return;
   }
   std::string known;

@@ -64,8 +64,8 @@ std::optional<std::int64_t> encode(double value, FloatFormat format) {
 double decode(std::int64_t bits, FloatFormat format) {
   const int bias = (1 << (format.exponent_bits - 1)) - 1;
   const std::int64_t fraction = bits & ((1 << format.fraction_bits) - 1);
-  const auto code = static_cast<int>((bits >> format.fraction_bits) &
-                                     ((1 << format.exponent_bits) - 1));
+  const auto code =
+      static_cast<int>((bits >> format.fraction_bits) & ((1 << format.exponent_bits) - 1));
   const std::int64_t hidden = code == 0 ? 0 : std::int64_t{1} << format.fraction_bits;
   const int exponent = (code == 0 ? 1 : code) - bias - format.fraction_bits;
   const double magnitude = std::scalbn(static_cast<double>(hidden | fraction), exponent);

@@ -2,6 +2,7 @@
 // statement_parser.cc.
 #include "parser.h"
 
+#include "annotation_parser.h"
 #include "statement_parser.h"
 #include "type_parser.h"
 
@@ -20,8 +21,8 @@ Parsed<Done> parse_function_attributes(TokenStream& tokens, Function& function) 
   PTOAS_TRY(attributes, parse_attributes(tokens));
   for (const Attribute& attribute : attributes) {
     if (attribute.name != "pto.kernel_kind" || function.kind != KernelKind::Unspecified) {
-      return Unexpected{Diagnostic{attribute.position, "a function takes one attribute, " +
-                                                           std::string("pto.kernel_kind")}};
+      return Unexpected{Diagnostic{
+          attribute.position, "a function takes one attribute, " + std::string("pto.kernel_kind")}};
     }
     for (const KindRow& row : kKernelKinds) {
       if (attribute.kind == "kernel_kind" && attribute.value == row.name) function.kind = row.kind;

@@ -83,8 +83,7 @@ std::string value_per_row(OperandTypes types, const InstructionSpec& spec, On on
   const TileType& full = tile(types, on[1]);
   if (!differ(column.valid_rows, full.valid_rows) && !differ(column.valid_cols, 1)) return {};
   return the(spec, on[0]) + " must have " + extents(full.valid_rows, 1) +
-         " valid elements, one for each row of " + the(spec, on[1]) + ", not " +
-         valid_text(column);
+         " valid elements, one for each row of " + the(spec, on[1]) + ", not " + valid_text(column);
 }
 
 std::string value_per_column(OperandTypes types, const InstructionSpec& spec, On on) {
@@ -92,8 +91,7 @@ std::string value_per_column(OperandTypes types, const InstructionSpec& spec, On
   const TileType& full = tile(types, on[1]);
   if (!differ(row.valid_cols, full.valid_cols) && !differ(row.valid_rows, 1)) return {};
   return the(spec, on[0]) + " must have " + extents(1, full.valid_cols) +
-         " valid elements, one for each column of " + the(spec, on[1]) + ", not " +
-         valid_text(row);
+         " valid elements, one for each column of " + the(spec, on[1]) + ", not " + valid_text(row);
 }
 
 std::string transposed(OperandTypes types, const InstructionSpec& spec, On on) {

@@ -30,7 +30,8 @@ struct ScalarSpec {
   std::uint8_t arity;
   Elements from;  // of the operands (of a select: of the two chosen from)
   Elements to;    // of the result; unused where it is the operand type or i1
-  // $0 $1 $2: the operands; $S, $T: C++ types of operands and result. Comparisons use a predicate's.
+  // $0 $1 $2: the operands; $S, $T: C++ types of operands and result. Comparisons use a
+  // predicate's.
   std::string_view cpp;
   // May end in a run-time fault, so its place must be recorded first.
   bool faults = false;

@@ -13,6 +13,12 @@ bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x
 
 }  // namespace
 
+std::string quoted(std::string_view text) {
+  constexpr std::size_t kShown = 200;
+  const bool whole = text.size() <= kShown;
+  return "'" + std::string(text.substr(0, kShown)) + (whole ? "'" : "...'");
+}
+
 Source::Source(std::string name, std::string text)
     : name_(std::move(name)), text_(std::make_unique<const std::string>(std::move(text))) {
   line_starts_.push_back(0);

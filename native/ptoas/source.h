@@ -24,6 +24,13 @@ using Diagnostics = std::vector<Diagnostic>;
 template <class T>
 using Parsed = Expected<T, Diagnostic>;
 
+inline Unexpected<Diagnostic> error_at(Position position, std::string message) {
+  return {Diagnostic{position, std::move(message)}};
+}
+
+// The text between quotes, cut where it gets long: a name can be as long as the input.
+std::string quoted(std::string_view text);
+
 struct LineColumn {
   std::uint32_t line = 1;    // from 1
   std::uint32_t column = 1;  // from 1, in bytes

@@ -1,51 +1,14 @@
+// Dispatch on the mnemonic, and the statements on scalars. Those on memory and control flow have
+// files of their own.
 #include "statement_parser.h"
 
+#include "annotation_parser.h"
 #include "number.h"
-#include "parser.h"
 #include "spelling.h"
 #include "type_parser.h"
 
 namespace ptoas {
 namespace {
-
-Unexpected<Diagnostic> error_at(Position position, std::string message) {
-  return {Diagnostic{position, std::move(message)}};
-}
-
-// The bytes a string literal stands for: \" \\ \n \t and \XX (two hexadecimal digits).
-std::string unescape(std::string_view text) {
-  const auto digit = [](char c) -> int {
-    if (is_digit(c)) return c - '0';
-    const char lower = static_cast<char>(c | 0x20);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-  };
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\\' || i + 1 >= text.size()) {
-      out += text[i];
-      continue;
-    }
-    const char next = text[++i];
-    const int high = digit(next);
-    const int low = i + 1 < text.size() ? digit(text[i + 1]) : -1;
-    if (high >= 0 && low >= 0) {
-      out += static_cast<char>(high * 16 + low);
-      ++i;
-    } else {
-      out += next == 'n' ? '\n' : next == 't' ? '\t' : next;
-    }
-  }
-  return out;
-}
-
-Parsed<std::int64_t> parse_location_number(TokenStream& tokens) {
-  PTOAS_TRY(colon, tokens.expect(':'));
-  const Position at = tokens.position();
-  PTOAS_TRY(token, tokens.expect(TokenKind::Integer, "a number"));
-  const auto value = parse_integer(token.text);
-  if (!value || *value < 0 || *value > INT32_MAX) return error_at(at, "not a line or column");
-  return *value;
-}
 
 std::string unknown_operation(const Token& mnemonic) {
   std::string message = "unknown operation " + describe(mnemonic);
@@ -55,50 +18,6 @@ std::string unknown_operation(const Token& mnemonic) {
 }
 
 }  // namespace
-
-Parsed<std::optional<UserLocation>> parse_location(TokenStream& tokens) {
-  if (!tokens.accept("loc")) return std::optional<UserLocation>{};
-  PTOAS_TRY(open, tokens.expect('('));
-  std::optional<UserLocation> location;
-  if (!tokens.accept("unknown")) {
-    PTOAS_TRY(unit, tokens.expect(TokenKind::String, "\"unit\" or unknown"));
-    PTOAS_TRY(line, parse_location_number(tokens));
-    PTOAS_TRY(column, parse_location_number(tokens));
-    location = UserLocation{unescape(unit.text), line, column};
-  }
-  PTOAS_TRY(close, tokens.expect(')'));
-  return location;
-}
-
-Parsed<std::vector<Attribute>> parse_attributes(TokenStream& tokens) {
-  std::vector<Attribute> attributes;
-  PTOAS_TRY(open, tokens.expect('{'));
-  if (tokens.accept('}')) return attributes;
-  do {
-    Attribute attribute;
-    attribute.position = tokens.position();
-    PTOAS_TRY(name, tokens.expect(TokenKind::Name, "an attribute name"));
-    PTOAS_TRY(equals, tokens.expect('='));
-    PTOAS_TRY(hash, tokens.expect('#'));
-    PTOAS_TRY(kind, tokens.expect(TokenKind::Name, "an attribute such as #pto.layout<nd>"));
-    PTOAS_TRY(less, tokens.expect('<'));
-    attribute.name = name.text;
-    if (kind.text == "pto") {
-      PTOAS_TRY(inner, tokens.expect(TokenKind::Name, "an attribute such as #pto<layout nd>"));
-      attribute.kind = inner.text;
-    } else if (kind.text.starts_with("pto.")) {
-      attribute.kind = kind.text.substr(4);
-    } else {
-      return error_at(kind.position, "an attribute value starts with #pto");
-    }
-    PTOAS_TRY(value, tokens.expect(TokenKind::Name, "the attribute's value"));
-    attribute.value = value.text;
-    PTOAS_TRY(greater, tokens.expect('>'));
-    attributes.push_back(attribute);
-  } while (tokens.accept(','));
-  PTOAS_TRY(close, tokens.expect('}'));
-  return attributes;
-}
 
 struct StatementParser::FormRow {
   std::string_view mnemonic;
@@ -229,8 +148,8 @@ Parsed<Done> StatementParser::parse_constant(const Token&, Statement& statement)
     bits = integer_bits(literal.text, element);
   }
   if (!bits) {
-    return error_at(literal.position,
-                    describe(literal) + " is no value of '" + std::string(info(element).name) + "'");
+    return error_at(literal.position, describe(literal) + " is no value of '" +
+                                          std::string(info(element).name) + "'");
   }
   statement.node = ConstantOp{{element, *bits}};
   return Done{};
@@ -242,8 +161,8 @@ Parsed<Done> StatementParser::parse_scalar(const Token&, const ScalarSpec& spec,
   op.spec = &spec;
   if (spec.form == ScalarForm::Compare) {
     const Position at = tokens_.position();
-    PTOAS_TRY(name, tokens_.expect(TokenKind::Name, "a predicate such as " +
-                                                        std::string(spec.predicates[0].name)));
+    PTOAS_TRY(name, tokens_.expect(TokenKind::Name,
+                                   "a predicate such as " + std::string(spec.predicates[0].name)));
     for (const ComparePredicate& predicate : spec.predicates) {
       if (predicate.name == name.text) op.predicate = &predicate;
     }
@@ -271,247 +190,6 @@ Parsed<Done> StatementParser::parse_scalar(const Token&, const ScalarSpec& spec,
     PTOAS_TRY(to, tokens_.expect("to"));
     PTOAS_TRY(target, parse_type_use());
     op.target = target;
-  }
-  statement.node = std::move(op);
-  return Done{};
-}
-
-// %v = pto.make_tensor_view %p, shape = [..], strides = [..] {layout = #pto.layout<nd>} : T
-Parsed<Done> StatementParser::parse_make_view(const Token&, Statement& statement) {
-  MakeViewOp op;
-  PTOAS_TRY(pointer, parse_operand());
-  op.pointer = pointer;
-  PTOAS_TRY(comma, tokens_.expect(','));
-  PTOAS_TRY(shape_word, tokens_.expect("shape"));
-  PTOAS_TRY(shape_equals, tokens_.expect('='));
-  PTOAS_TRY(shape, parse_operand_list());
-  op.shape = std::move(shape);
-  PTOAS_TRY(second_comma, tokens_.expect(','));
-  PTOAS_TRY(strides_word, tokens_.expect("strides"));
-  PTOAS_TRY(strides_equals, tokens_.expect('='));
-  PTOAS_TRY(strides, parse_operand_list());
-  op.strides = std::move(strides);
-  if (tokens_.now().is('{')) {
-    PTOAS_TRY(attributes, parse_attributes(tokens_));
-    for (const Attribute& attribute : attributes) {
-      const bool known = attribute.name == "layout" && attribute.kind == "layout" &&
-                         (attribute.value == "nd" || attribute.value == "dn");
-      if (!known || attributes.size() > 1) {
-        return error_at(attribute.position,
-                        "a view takes one attribute, layout = #pto.layout<nd> or <dn>");
-      }
-      op.column_major = attribute.value == "dn";
-    }
-  }
-  PTOAS_TRY(colon, tokens_.expect(':'));
-  PTOAS_TRY(type, parse_type_use());
-  op.type = type;
-  statement.node = std::move(op);
-  return Done{};
-}
-
-// %p = pto.partition_view %v, offsets = [..], sizes = [..] : T -> U
-Parsed<Done> StatementParser::parse_partition(const Token&, Statement& statement) {
-  PartitionOp op;
-  PTOAS_TRY(view, parse_operand());
-  op.view = view;
-  PTOAS_TRY(comma, tokens_.expect(','));
-  PTOAS_TRY(offsets_word, tokens_.expect("offsets"));
-  PTOAS_TRY(offsets_equals, tokens_.expect('='));
-  PTOAS_TRY(offsets, parse_operand_list());
-  op.offsets = std::move(offsets);
-  PTOAS_TRY(second_comma, tokens_.expect(','));
-  PTOAS_TRY(sizes_word, tokens_.expect("sizes"));
-  PTOAS_TRY(sizes_equals, tokens_.expect('='));
-  PTOAS_TRY(sizes, parse_operand_list());
-  op.sizes = std::move(sizes);
-  PTOAS_TRY(colon, tokens_.expect(':'));
-  PTOAS_TRY(view_type, parse_type_use());
-  op.view_type = view_type;
-  PTOAS_TRY(arrow, tokens_.expect(TokenKind::Arrow, "'->' and the partition's type"));
-  PTOAS_TRY(type, parse_type_use());
-  op.type = type;
-  statement.node = std::move(op);
-  return Done{};
-}
-
-// %t = pto.alloc_tile addr = %a valid_row = %r valid_col = %c : T
-Parsed<Done> StatementParser::parse_alloc_tile(const Token&, Statement& statement) {
-  AllocTileOp op;
-  struct Argument {
-    std::string_view name;
-    std::optional<Operand>& operand;
-  };
-  const Argument arguments[] = {
-      {"addr", op.address}, {"valid_row", op.valid_rows}, {"valid_col", op.valid_cols}};
-  for (const Argument& argument : arguments) {
-    if (!tokens_.accept(argument.name)) continue;
-    PTOAS_TRY(equals, tokens_.expect('='));
-    PTOAS_TRY(operand, parse_operand());
-    argument.operand = operand;
-  }
-  if (!tokens_.now().is(':')) {
-    return tokens_.expected("addr, valid_row, valid_col (in this order) or ':'");
-  }
-  tokens_.take();
-  PTOAS_TRY(type, parse_type_use());
-  op.type = type;
-  statement.node = std::move(op);
-  return Done{};
-}
-
-// pto.set_validshape %t, %r, %c : T
-Parsed<Done> StatementParser::parse_set_valid_shape(const Token&, Statement& statement) {
-  SetValidShapeOp op;
-  PTOAS_TRY(tile, parse_operand());
-  PTOAS_TRY(comma, tokens_.expect(','));
-  PTOAS_TRY(rows, parse_operand());
-  PTOAS_TRY(second_comma, tokens_.expect(','));
-  PTOAS_TRY(cols, parse_operand());
-  PTOAS_TRY(colon, tokens_.expect(':'));
-  PTOAS_TRY(type, parse_type_use());
-  statement.node = SetValidShapeOp{tile, rows, cols, type};
-  return Done{};
-}
-
-// (%a, %b : T, U), also written (%a : T, %b : U)
-Parsed<Done> StatementParser::parse_typed_group(std::vector<Operand>& operands,
-                                                std::vector<TypeUse>& types) {
-  PTOAS_TRY(open, tokens_.expect('('));
-  while (true) {
-    PTOAS_TRY(operand, parse_operand());
-    operands.push_back(operand);
-    if (tokens_.accept(',')) continue;
-    PTOAS_TRY(colon, tokens_.expect(':'));
-    bool more_operands = false;
-    do {
-      if (tokens_.now().kind == TokenKind::Value) {
-        more_operands = true;
-        break;
-      }
-      PTOAS_TRY(type, parse_type_use());
-      types.push_back(type);
-    } while (tokens_.accept(','));
-    if (!more_operands) break;
-  }
-  PTOAS_TRY(close, tokens_.expect(')'));
-  return Done{};
-}
-
-// pto.tadd ins(..) outs(..) {attribute}
-Parsed<Done> StatementParser::parse_instruction(const Token& mnemonic, Statement& statement) {
-  InstructionOp op;
-  op.mnemonic = mnemonic.text;
-  PTOAS_TRY(ins_word, tokens_.expect("ins"));
-  PTOAS_TRY(ins, parse_typed_group(op.ins, op.in_types));
-  PTOAS_TRY(outs_word, tokens_.expect("outs"));
-  PTOAS_TRY(outs, parse_typed_group(op.outs, op.out_types));
-  if (tokens_.now().is('{')) {
-    PTOAS_TRY(attributes, parse_attributes(tokens_));
-    if (attributes.size() > 1) {
-      return error_at(attributes[1].position, "an instruction takes at most one attribute");
-    }
-    if (!attributes.empty()) op.attribute = attributes[0];
-  }
-  statement.node = std::move(op);
-  return Done{};
-}
-
-// -> (index, f32)
-Parsed<std::vector<TypeUse>> StatementParser::parse_result_types() {
-  std::vector<TypeUse> types;
-  if (tokens_.now().kind != TokenKind::Arrow) return types;
-  tokens_.take();
-  PTOAS_TRY(open, tokens_.expect('('));
-  do {
-    PTOAS_TRY(type, parse_type_use());
-    types.push_back(type);
-  } while (tokens_.accept(','));
-  PTOAS_TRY(close, tokens_.expect(')'));
-  return types;
-}
-
-// { statements, scf.yield }
-Parsed<Block> StatementParser::parse_block() {
-  const Position start = tokens_.position();
-  PTOAS_TRY(open, tokens_.expect('{'));
-  if (depth_ == kMaxNesting) {
-    return error_at(start, "blocks are nested deeper than " + std::to_string(kMaxNesting));
-  }
-  ++depth_;
-  Block block;
-  while (!tokens_.now().is('}') && !tokens_.now().is("scf.yield")) {
-    PTOAS_TRY(statement, parse());
-    block.statements.push_back(std::move(statement));
-  }
-  block.end = tokens_.position();
-  if (tokens_.accept("scf.yield")) {
-    block.has_yield = true;
-    if (tokens_.now().kind == TokenKind::Value) {
-      do {
-        PTOAS_TRY(operand, parse_operand());
-        block.yields.push_back(operand);
-      } while (tokens_.accept(','));
-      PTOAS_TRY(colon, tokens_.expect(':'));
-      do {
-        PTOAS_TRY(type, parse_type_use());
-        block.yield_types.push_back(type);
-      } while (tokens_.accept(','));
-    }
-    PTOAS_TRY(location, parse_location(tokens_));
-  }
-  PTOAS_TRY(close, tokens_.expect('}'));
-  --depth_;
-  return block;
-}
-
-// %r = scf.for %i = %lo to %hi step %st iter_args(%x = %init) -> (index) { .. }
-Parsed<Done> StatementParser::parse_for(const Token&, Statement& statement) {
-  ForOp op;
-  const Position at = tokens_.position();
-  PTOAS_TRY(induction, tokens_.expect(TokenKind::Value, "the loop variable"));
-  op.induction = Result{induction.text, at};
-  PTOAS_TRY(equals, tokens_.expect('='));
-  PTOAS_TRY(lower, parse_operand());
-  op.lower = lower;
-  PTOAS_TRY(to, tokens_.expect("to"));
-  PTOAS_TRY(upper, parse_operand());
-  op.upper = upper;
-  PTOAS_TRY(step_word, tokens_.expect("step"));
-  PTOAS_TRY(step, parse_operand());
-  op.step = step;
-  if (tokens_.accept("iter_args")) {
-    PTOAS_TRY(open, tokens_.expect('('));
-    do {
-      const Position carried_at = tokens_.position();
-      PTOAS_TRY(carried, tokens_.expect(TokenKind::Value, "a carried value"));
-      PTOAS_TRY(carried_equals, tokens_.expect('='));
-      PTOAS_TRY(initial, parse_operand());
-      op.carried.push_back({carried.text, carried_at});
-      op.initial.push_back(initial);
-    } while (tokens_.accept(','));
-    PTOAS_TRY(close, tokens_.expect(')'));
-  }
-  PTOAS_TRY(types, parse_result_types());
-  op.types = std::move(types);
-  PTOAS_TRY(body, parse_block());
-  op.body = std::move(body);
-  statement.node = std::move(op);
-  return Done{};
-}
-
-// %r = scf.if %c -> (index) { .. } else { .. }
-Parsed<Done> StatementParser::parse_if(const Token&, Statement& statement) {
-  IfOp op;
-  PTOAS_TRY(condition, parse_operand());
-  op.condition = condition;
-  PTOAS_TRY(types, parse_result_types());
-  op.types = std::move(types);
-  PTOAS_TRY(then_block, parse_block());
-  op.then_block = std::move(then_block);
-  if (tokens_.accept("else")) {
-    PTOAS_TRY(else_block, parse_block());
-    op.else_block = std::move(else_block);
   }
   statement.node = std::move(op);
   return Done{};

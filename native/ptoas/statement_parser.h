@@ -1,19 +1,12 @@
 // The operations inside a function.
 #pragma once
 
-#include <optional>
 #include <vector>
 
 #include "ast.h"
 #include "token_stream.h"
 
 namespace ptoas {
-
-// loc("unit":line:column) if it stands here, else nothing.
-Parsed<std::optional<UserLocation>> parse_location(TokenStream& tokens);
-
-// {name = #pto.kind<value>, ...}
-Parsed<std::vector<Attribute>> parse_attributes(TokenStream& tokens);
 
 class StatementParser {
  public:

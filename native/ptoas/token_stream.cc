@@ -49,8 +49,7 @@ Parsed<Token> TokenStream::expect(TokenKind kind, std::string_view what) {
 
 Unexpected<Diagnostic> TokenStream::expected(std::string_view what) const {
   if (now_.kind == TokenKind::Invalid) return {Diagnostic{now_.position, lexical_error_}};
-  return {Diagnostic{now_.position,
-                     "expected " + std::string(what) + ", found " + describe(now_)}};
+  return {Diagnostic{now_.position, "expected " + std::string(what) + ", found " + describe(now_)}};
 }
 
 }  // namespace ptoas

@@ -42,9 +42,9 @@ class TokenStream {
 };
 
 // Binds `name` to the value of a Parsed expression, or returns its error.
-#define PTOAS_TRY(name, ...)                                                    \
-  auto name##_or_error = (__VA_ARGS__);                                         \
-  if (!name##_or_error) return Unexpected{std::move(name##_or_error.error())};  \
+#define PTOAS_TRY(name, ...)                                                   \
+  auto name##_or_error = (__VA_ARGS__);                                        \
+  if (!name##_or_error) return Unexpected{std::move(name##_or_error.error())}; \
   [[maybe_unused]] auto& name = *name##_or_error
 
 }  // namespace ptoas

@@ -5,10 +5,6 @@
 namespace ptoas {
 namespace {
 
-Unexpected<Diagnostic> error_at(Position position, std::string message) {
-  return {Diagnostic{position, std::move(message)}};
-}
-
 Parsed<Element> parse_memory_element(TokenStream& tokens) {
   const Position at = tokens.position();
   PTOAS_TRY(element, parse_element(tokens));
@@ -65,8 +61,8 @@ Parsed<std::int64_t> parse_tile_number(TokenStream& tokens, std::int64_t low, st
   PTOAS_TRY(token, tokens.expect(TokenKind::Integer, "a number"));
   const auto value = parse_integer(token.text);
   if (!value || *value < low || *value > high) {
-    return error_at(at, "this number must be from " + std::to_string(low) + " to " +
-                            std::to_string(high));
+    return error_at(
+        at, "this number must be from " + std::to_string(low) + " to " + std::to_string(high));
   }
   return *value;
 }

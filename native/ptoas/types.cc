@@ -102,9 +102,6 @@ std::string to_text(const Extents& extents) {
 
 std::string to_text(const Type& type) { return std::visit(Printer{}, type); }
 
-bool is_scalar(const Type& type, Element element) {
-  const auto* scalar = std::get_if<ScalarType>(&type);
-  return scalar != nullptr && scalar->element == element;
-}
+std::string quoted(const Type& type) { return "'" + to_text(type) + "'"; }
 
 }  // namespace ptoas

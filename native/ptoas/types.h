@@ -49,7 +49,9 @@ std::span<const SpaceInfo> all_spaces();
 const SpaceInfo& info(Space space);
 
 using Spaces = std::uint8_t;
-constexpr Spaces bit(Space space) { return static_cast<Spaces>(1u << static_cast<unsigned>(space)); }
+constexpr Spaces bit(Space space) {
+  return static_cast<Spaces>(1u << static_cast<unsigned>(space));
+}
 constexpr bool contains(Spaces set, Space space) { return (set & bit(space)) != 0; }
 std::string names_of(Spaces set);
 
@@ -119,7 +121,6 @@ using Type = std::variant<ScalarType, PointerType, ViewType, PartitionType, Tile
 // The spelling of .pto text; messages quote it.
 std::string to_text(const Type& type);
 std::string to_text(const Extents& extents);
-
-bool is_scalar(const Type& type, Element element);
+std::string quoted(const Type& type);
 
 }  // namespace ptoas

@@ -14,9 +14,9 @@ constexpr std::size_t kMaxDiagnostics = 20;
 
 struct ValueInfo {
   Type type;
-  Position position = 0;              // of its definition
-  std::optional<Constant> constant;   // of an arith.constant
-  Extents known_extents;              // of a view: constants where known, else kDynamic
+  Position position = 0;             // of its definition
+  std::optional<Constant> constant;  // of an arith.constant
+  Extents known_extents;             // of a view: constants where known, else kDynamic
 };
 
 // Every operand and result has its ValueId, every instruction its row. Values of function i are in

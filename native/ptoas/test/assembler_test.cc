@@ -107,34 +107,31 @@ void yields_are_simultaneous() {
 }
 
 void dynamic_steps_are_checked() {
-  const std::string out =
-      assembled(in_function("scf.for %i = %n to %n step %n {\n}\n"));
+  const std::string out = assembled(in_function("scf.for %i = %n to %n step %n {\n}\n"));
   CHECK_HOLDS(out, "const int64_t v3 = pto::scalar::loop_step(v2);");
 }
 
 // Text of the input cannot become C++.
 void strings_are_escaped() {
-  const std::string out = assembled(in_function(
-      "%t = pto.alloc_tile addr = %c0 : " + tile_text(Space::Vec, Element::F32, 8, 8) +
-      " loc(\"a\\\"); evil(); \\5C ?\?/ \\0A\xC3\xA9\":1:2)\n"));
+  const std::string out = assembled(
+      in_function("%t = pto.alloc_tile addr = %c0 : " + tile_text(Space::Vec, Element::F32, 8, 8) +
+                  " loc(\"a\\\"); evil(); \\5C ?\?/ \\0A\xC3\xA9\":1:2)\n"));
   CHECK_HOLDS(out, R"(PTO_AT(4, "a\042); evil(); \134 \077\077/ \012\303\251", 1, 2);)");
 }
 
 void old_operand_spelling() {
   const std::string tile = tile_text(Space::Vec, Element::F32, 8, 8);
-  CHECK(succeeds(in_function("%t = pto.alloc_tile addr = %c0 : " + tile +
-                             "\npto.tadd ins(%t : " + tile + ", %t : " + tile + ") outs(%t : " +
-                             tile + ")\n")));
+  CHECK(succeeds(in_function("%t = pto.alloc_tile addr = %c0 : " + tile + "\npto.tadd ins(%t : " +
+                             tile + ", %t : " + tile + ") outs(%t : " + tile + ")\n")));
 }
 
 void attributes_choose_the_mode() {
   const std::string from = tile_text(Space::Vec, Element::F32, 8, 8);
   const std::string to = tile_text(Space::Vec, Element::I32, 8, 8);
   const auto with = [&](const std::string& attribute) {
-    return assembled(in_function("%a = pto.alloc_tile addr = %c0 : " + from +
-                                 "\n%b = pto.alloc_tile addr = %c0 : " + to +
-                                 "\npto.tcvt ins(%a : " + from + ") outs(%b : " + to + ") " +
-                                 attribute + "\n"));
+    return assembled(in_function(
+        "%a = pto.alloc_tile addr = %c0 : " + from + "\n%b = pto.alloc_tile addr = %c0 : " + to +
+        "\npto.tcvt ins(%a : " + from + ") outs(%b : " + to + ") " + attribute + "\n"));
   };
   CHECK_HOLDS(with(""), "pto::TCVT(v4, v3, pto::RoundMode::CAST_RINT);");
   CHECK_HOLDS(with("{rmode = #pto<round_mode TRUNC>}"), "pto::RoundMode::CAST_TRUNC);");

@@ -17,8 +17,9 @@ inline void fail(const char* file, int line, const std::string& what) {
 inline void equal(const char* file, int line, const char* expression, std::string_view got,
                   std::string_view want) {
   if (got == want) return;
-  fail(file, line, std::string(expression) + "\n  got:  " + std::string(got) + "\n  want: " +
-                       std::string(want));
+  fail(
+      file, line,
+      std::string(expression) + "\n  got:  " + std::string(got) + "\n  want: " + std::string(want));
 }
 
 inline void holds(const char* file, int line, std::string_view text, std::string_view part) {
@@ -33,8 +34,8 @@ inline int result() {
 
 }  // namespace ptoas::test
 
-#define CHECK(condition)                                                          \
-  do {                                                                            \
+#define CHECK(condition)                                                              \
+  do {                                                                                \
     if (!(condition)) ptoas::test::fail(__FILE__, __LINE__, "not true: " #condition); \
   } while (false)
 #define CHECK_EQ(got, want) ptoas::test::equal(__FILE__, __LINE__, #got, got, want)

@@ -32,9 +32,7 @@ std::string vec(std::int64_t rows, std::int64_t cols, Element element = Element:
 std::string alloc(const std::string& name, const std::string& type) {
   return "%" + name + " = pto.alloc_tile addr = %c0 : " + type + "\n";
 }
-std::string typed(const std::string& what, const std::string& type) {
-  return what + " : " + type;
-}
+std::string typed(const std::string& what, const std::string& type) { return what + " : " + type; }
 
 const std::string kF8 = vec(8, 8);
 const std::string kConstants =
@@ -50,14 +48,16 @@ const Case kCases[] = {
     {"%r = arith.addi %n, %m : index\n", "t.pto:4:21: error: '%m' is not defined here"},
     {"%n = arith.constant 1 : index\n", "'%n' is defined already"},
     {"%r = arith.addi %n, %c0 : index\n", "'%c0' is 'i64', not 'index'"},
-    {"%r = arith.addi %n, %n : f32\n", "'arith.addi' takes i8, i16, i32, i64, ui8, index here, not 'f32'"},
+    {"%r = arith.addi %n, %n : f32\n",
+     "'arith.addi' takes i8, i16, i32, i64, ui8, index here, not 'f32'"},
     {"%r = arith.cmpi near, %n, %n : index\n", "unknown predicate 'near' (one of eq, ne, slt"},
     {"%r = arith.extsi %n : index to i32\n", "'arith.extsi' needs a wider type than 'index'"},
     {"%r = arith.constant 300 : i8\n", "'300' is no value of 'i8'"},
     {"%r = arith.constant 1.5 : i32\n", "'1.5' is no value of 'i32'"},
     {"%r = arith.constant true : index\n", "'true' is no value of 'index'"},
     {"%r = arith.constant 1e999 : f32\n", "'1e999' is no value of 'f32'"},
-    {"%r = arith.addj %n, %n : index\n", "unknown operation 'arith.addj'; did you mean 'arith.addi'?"},
+    {"%r = arith.addj %n, %n : index\n",
+     "unknown operation 'arith.addj'; did you mean 'arith.addi'?"},
     {"pto.tadd\n", "expected 'ins', found 'return'"},
     {"arith.constant 1 : index\n", "'arith.constant' defines exactly one value"},
     {"%x = pto.set_validshape %p, %n, %n : f32\n", "'pto.set_validshape' defines no value"},
@@ -115,12 +115,14 @@ const Case kCases[] = {
      "a tile of 131072 bytes does not fit the 65536 bytes of 'left' memory"},
     {"%t = pto.alloc_tile addr = %c0 valid_row = %n : " + kF8 + "\n",
      "valid_row is given exactly when v_row is '?'"},
-    {"%t = pto.alloc_tile addr = %c0 : !pto.tile_buf<loc=vec, dtype=f32, rows=8, cols=8, v_row=?>\n",
+    {"%t = pto.alloc_tile addr = %c0 : !pto.tile_buf<loc=vec, dtype=f32, rows=8, cols=8, "
+     "v_row=?>\n",
      "valid_row is given exactly when v_row is '?'"},
     {"%i9 = arith.constant 9 : index\n%t = pto.alloc_tile addr = %c0 valid_row = %i9 : "
      "!pto.tile_buf<loc=vec, dtype=f32, rows=8, cols=8, v_row=?>\n",
      "valid_row is 9 but must be from 0 to 8"},
-    {alloc("t", "!pto.tile_buf<loc=vec, dtype=f32, rows=8, cols=8, v_row=9>"), "v_row exceeds rows"},
+    {alloc("t", "!pto.tile_buf<loc=vec, dtype=f32, rows=8, cols=8, v_row=9>"),
+     "v_row exceeds rows"},
     {alloc("t", "!pto.tile_buf<loc=vec, dtype=f32, rows=8>"), "the tile type lacks cols"},
     {alloc("t", "!pto.tile_buf<loc=vec, dtype=f32, rows=8, cols=8, rows=8>"),
      "'rows' is given twice"},
@@ -161,9 +163,8 @@ const Case kCases[] = {
     {alloc("t", kF8) + "pto.trowmax ins(%t, %t : " + kF8 + ", " + kF8 + ") outs(" +
          typed("%t", kF8) + ")\n",
      "the result must have 8x1 valid elements, one for each row of the source, not 8x8"},
-    {alloc("t", kF8) + alloc("s", vec(1, 8)) + alloc("r", vec(8, 1)) +
-         "pto.trowsum ins(%t, %s : " + kF8 + ", " + vec(1, 8) + ") outs(" + typed("%r", vec(8, 1)) +
-         ")\n",
+    {alloc("t", kF8) + alloc("s", vec(1, 8)) + alloc("r", vec(8, 1)) + "pto.trowsum ins(%t, %s : " +
+         kF8 + ", " + vec(1, 8) + ") outs(" + typed("%r", vec(8, 1)) + ")\n",
      "the scratch tile has only 1x8 elements; the source has 8x8"},
     {alloc("t", kF8) + "pto.tmov ins(" + typed("%t", kF8) + ") outs(" + typed("%t", vec(8, 9)) +
          ")\n",
@@ -219,9 +220,8 @@ void matrix_products() {
   CHECK_HOLDS(errors_of(in_function(head + swapped)),
               "the left operand of 'pto.tmatmul' must be in left, not 'right'");
   const std::string i = tile_text(Space::Acc, Element::I32, 16, 16);
-  const std::string wrong =
-      alloc("l", l) + alloc("r", r) + alloc("c", i) +
-      "pto.tmatmul ins(%l, %r : " + l + ", " + r + ") outs(%c : " + i + ")\n";
+  const std::string wrong = alloc("l", l) + alloc("r", r) + alloc("c", i) +
+                            "pto.tmatmul ins(%l, %r : " + l + ", " + r + ") outs(%c : " + i + ")\n";
   CHECK_HOLDS(errors_of(in_function(wrong)),
               "the accumulator must be 'f32' for 'f16' operands, not 'i32'");
 }

@@ -67,8 +67,7 @@ inline std::string use_of(const InstructionSpec& spec, Element element) {
     switch (spec.operands[i].kind) {
       case OperandKind::Tile: {
         const bool accumulates = products && space_of(spec, i) == Space::Acc;
-        const Element sum =
-            info(element).family == Family::Integer ? Element::I32 : Element::F32;
+        const Element sum = info(element).family == Family::Integer ? Element::I32 : Element::F32;
         const Extent extent = extent_of(spec, i);
         types[i] = tile_text(space_of(spec, i), accumulates ? sum : element_at(i), extent.rows,
                              extent.cols);
@@ -77,11 +76,14 @@ inline std::string use_of(const InstructionSpec& spec, Element element) {
       }
       case OperandKind::Partition:
         types[i] = "!pto.partition_tensor_view<16x16x" + name + ">";
-        head += "%i0 = arith.constant 0 : index\n%i16 = arith.constant 16 : index\n"
-                "%w = pto.make_tensor_view %p, shape = [%n, %n], strides = [%n, %n] : "
-                "!pto.tensor_view<?x?x" + name + ">\n" + names[i] +
-                " = pto.partition_view %w, offsets = [%i0, %i0], sizes = [%i16, %i16] : "
-                "!pto.tensor_view<?x?x" + name + "> -> " + types[i] + "\n";
+        head +=
+            "%i0 = arith.constant 0 : index\n%i16 = arith.constant 16 : index\n"
+            "%w = pto.make_tensor_view %p, shape = [%n, %n], strides = [%n, %n] : "
+            "!pto.tensor_view<?x?x" +
+            name + ">\n" + names[i] +
+            " = pto.partition_view %w, offsets = [%i0, %i0], sizes = [%i16, %i16] : "
+            "!pto.tensor_view<?x?x" +
+            name + "> -> " + types[i] + "\n";
         break;
       case OperandKind::Scalar: {
         const bool is_float = info(element).family == Family::Float;

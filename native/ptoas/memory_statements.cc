@@ -1,0 +1,147 @@
+// Statements on views and tiles.
+#include "annotation_parser.h"
+#include "statement_parser.h"
+
+namespace ptoas {
+// %v = pto.make_tensor_view %p, shape = [..], strides = [..] {layout = #pto.layout<nd>} : T
+Parsed<Done> StatementParser::parse_make_view(const Token&, Statement& statement) {
+  MakeViewOp op;
+  PTOAS_TRY(pointer, parse_operand());
+  op.pointer = pointer;
+  PTOAS_TRY(comma, tokens_.expect(','));
+  PTOAS_TRY(shape_word, tokens_.expect("shape"));
+  PTOAS_TRY(shape_equals, tokens_.expect('='));
+  PTOAS_TRY(shape, parse_operand_list());
+  op.shape = std::move(shape);
+  PTOAS_TRY(second_comma, tokens_.expect(','));
+  PTOAS_TRY(strides_word, tokens_.expect("strides"));
+  PTOAS_TRY(strides_equals, tokens_.expect('='));
+  PTOAS_TRY(strides, parse_operand_list());
+  op.strides = std::move(strides);
+  if (tokens_.now().is('{')) {
+    PTOAS_TRY(attributes, parse_attributes(tokens_));
+    for (const Attribute& attribute : attributes) {
+      const bool known = attribute.name == "layout" && attribute.kind == "layout" &&
+                         (attribute.value == "nd" || attribute.value == "dn");
+      if (!known || attributes.size() > 1) {
+        return error_at(attribute.position,
+                        "a view takes one attribute, layout = #pto.layout<nd> or <dn>");
+      }
+      op.column_major = attribute.value == "dn";
+    }
+  }
+  PTOAS_TRY(colon, tokens_.expect(':'));
+  PTOAS_TRY(type, parse_type_use());
+  op.type = type;
+  statement.node = std::move(op);
+  return Done{};
+}
+
+// %p = pto.partition_view %v, offsets = [..], sizes = [..] : T -> U
+Parsed<Done> StatementParser::parse_partition(const Token&, Statement& statement) {
+  PartitionOp op;
+  PTOAS_TRY(view, parse_operand());
+  op.view = view;
+  PTOAS_TRY(comma, tokens_.expect(','));
+  PTOAS_TRY(offsets_word, tokens_.expect("offsets"));
+  PTOAS_TRY(offsets_equals, tokens_.expect('='));
+  PTOAS_TRY(offsets, parse_operand_list());
+  op.offsets = std::move(offsets);
+  PTOAS_TRY(second_comma, tokens_.expect(','));
+  PTOAS_TRY(sizes_word, tokens_.expect("sizes"));
+  PTOAS_TRY(sizes_equals, tokens_.expect('='));
+  PTOAS_TRY(sizes, parse_operand_list());
+  op.sizes = std::move(sizes);
+  PTOAS_TRY(colon, tokens_.expect(':'));
+  PTOAS_TRY(view_type, parse_type_use());
+  op.view_type = view_type;
+  PTOAS_TRY(arrow, tokens_.expect(TokenKind::Arrow, "'->' and the partition's type"));
+  PTOAS_TRY(type, parse_type_use());
+  op.type = type;
+  statement.node = std::move(op);
+  return Done{};
+}
+
+// %t = pto.alloc_tile addr = %a valid_row = %r valid_col = %c : T
+Parsed<Done> StatementParser::parse_alloc_tile(const Token&, Statement& statement) {
+  AllocTileOp op;
+  struct Argument {
+    std::string_view name;
+    std::optional<Operand>& operand;
+  };
+  const Argument arguments[] = {
+      {"addr", op.address}, {"valid_row", op.valid_rows}, {"valid_col", op.valid_cols}};
+  for (const Argument& argument : arguments) {
+    if (!tokens_.accept(argument.name)) continue;
+    PTOAS_TRY(equals, tokens_.expect('='));
+    PTOAS_TRY(operand, parse_operand());
+    argument.operand = operand;
+  }
+  if (!tokens_.now().is(':')) {
+    return tokens_.expected("addr, valid_row, valid_col (in this order) or ':'");
+  }
+  tokens_.take();
+  PTOAS_TRY(type, parse_type_use());
+  op.type = type;
+  statement.node = std::move(op);
+  return Done{};
+}
+
+// pto.set_validshape %t, %r, %c : T
+Parsed<Done> StatementParser::parse_set_valid_shape(const Token&, Statement& statement) {
+  SetValidShapeOp op;
+  PTOAS_TRY(tile, parse_operand());
+  PTOAS_TRY(comma, tokens_.expect(','));
+  PTOAS_TRY(rows, parse_operand());
+  PTOAS_TRY(second_comma, tokens_.expect(','));
+  PTOAS_TRY(cols, parse_operand());
+  PTOAS_TRY(colon, tokens_.expect(':'));
+  PTOAS_TRY(type, parse_type_use());
+  statement.node = SetValidShapeOp{tile, rows, cols, type};
+  return Done{};
+}
+
+// (%a, %b : T, U), also written (%a : T, %b : U)
+Parsed<Done> StatementParser::parse_typed_group(std::vector<Operand>& operands,
+                                                std::vector<TypeUse>& types) {
+  PTOAS_TRY(open, tokens_.expect('('));
+  while (true) {
+    PTOAS_TRY(operand, parse_operand());
+    operands.push_back(operand);
+    if (tokens_.accept(',')) continue;
+    PTOAS_TRY(colon, tokens_.expect(':'));
+    bool more_operands = false;
+    do {
+      if (tokens_.now().kind == TokenKind::Value) {
+        more_operands = true;
+        break;
+      }
+      PTOAS_TRY(type, parse_type_use());
+      types.push_back(type);
+    } while (tokens_.accept(','));
+    if (!more_operands) break;
+  }
+  PTOAS_TRY(close, tokens_.expect(')'));
+  return Done{};
+}
+
+// pto.tadd ins(..) outs(..) {attribute}
+Parsed<Done> StatementParser::parse_instruction(const Token& mnemonic, Statement& statement) {
+  InstructionOp op;
+  op.mnemonic = mnemonic.text;
+  PTOAS_TRY(ins_word, tokens_.expect("ins"));
+  PTOAS_TRY(ins, parse_typed_group(op.ins, op.in_types));
+  PTOAS_TRY(outs_word, tokens_.expect("outs"));
+  PTOAS_TRY(outs, parse_typed_group(op.outs, op.out_types));
+  if (tokens_.now().is('{')) {
+    PTOAS_TRY(attributes, parse_attributes(tokens_));
+    if (attributes.size() > 1) {
+      return error_at(attributes[1].position, "an instruction takes at most one attribute");
+    }
+    if (!attributes.empty()) op.attribute = attributes[0];
+  }
+  statement.node = std::move(op);
+  return Done{};
+}
+
+}  // namespace ptoas
