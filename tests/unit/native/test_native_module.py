@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pypto
 import pytest
-
 from pypto import _native
 
 
