@@ -16,7 +16,7 @@ from pypto.jit.building import Recipe
 from pypto.jit.declaration import Declaration, Declared, enclosing_values
 from pypto.jit.live import LiveCalls
 from pypto.jit.objects import ObjectTable
-from pypto.jit.resolve import read_surroundings
+from pypto.jit.resolve import Answer, Surroundings, read_surroundings
 from pypto.jit.session import LEVELS, RESOLVER, STATISTICS, TEXTS
 from pypto.jit.source import SourceCapture, SourceSnapshot
 from pypto.jit.specialization import Specialization
@@ -71,10 +71,13 @@ class JITFunction(Declared):
         self._entry()
         snapshot, signature = self._source()
         values = signature.positional(args, kwargs)
-        world = read_surroundings()
-        compiled = self._resolve(snapshot, signature.bind_samples(values), config, world)
-        compiled(*signature.run_time(values), config=config)
-        self._live.remember(signature, values, config, snapshot, compiled, world)
+        configured, world = LEVELS.configured, read_surroundings()
+        answer = self._resolve(snapshot, signature.bind_samples(values), config, world)
+        answer.compiled(*signature.run_time(values), config=config)
+        if answer.repeatable:
+            self._live.remember(
+                signature, values, config, snapshot, answer.compiled, configured, world
+            )
 
     def compile(
         self, *args: Any, config: RunConfig | None = None, **kwargs: Any
@@ -84,7 +87,7 @@ class JITFunction(Declared):
         self._entry()
         snapshot, signature = self._source()
         bound = _bind(signature, args, kwargs)
-        return self._resolve(snapshot, bound, config, read_surroundings())
+        return self._resolve(snapshot, bound, config, read_surroundings()).compiled
 
     def warmup(self, *args: Any, config: RunConfig | None = None, **kwargs: Any) -> CompiledProgram:
         """`compile`, and every binary built; no worker is started and no kernel is run."""
@@ -148,8 +151,12 @@ class JITFunction(Declared):
         return current
 
     def _resolve(
-        self, snapshot: SourceSnapshot, bound: Bound, config: RunConfig | None, world: Any
-    ) -> CompiledProgram:
+        self,
+        snapshot: SourceSnapshot,
+        bound: Bound,
+        config: RunConfig | None,
+        world: Surroundings,
+    ) -> Answer:
         effective = _DEFAULT_CONFIG if config is None else config
         specialization = Specialization.of(bound, effective.compile_options())
         return RESOLVER.obtain(snapshot, specialization, effective, self._cache, world)

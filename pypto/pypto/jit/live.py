@@ -18,7 +18,6 @@ from pypto.jit.binding import Signature
 from pypto.jit.policy import PolicyLevels
 from pypto.jit.resolve import Surroundings
 from pypto.jit.source import SourceSnapshot
-from pypto.jit.specialization import forces_fresh_build
 from pypto.jit.statistics import Statistics
 from pypto.language.source import ParamCategory
 from pypto.runtime.compiled_program import CompiledProgram
@@ -123,15 +122,21 @@ class LiveCalls:
         config: RunConfig | None,
         snapshot: SourceSnapshot,
         compiled: CompiledProgram,
+        configured: CacheConfig | None,
         world: Surroundings,
     ) -> None:
-        """Keep the answer to a call that went the long way and ran, if it can be repeated."""
-        configured = self._levels.configured
+        """Keep a repeatable answer to a call that went the long way and ran, if it may be.
+
+        `configured` and `world` are the process's policy and surroundings before the request.
+        """
         own = None if config is None else config.cache_config
-        if not _repeatable(signature, config, own or configured, snapshot, world):
+        if not _without_io(signature, own or configured, world):
             return
         answers = self._answers
         environment = dict(_environment())
+        # Compiling takes long enough for another thread to change what the answer came from.
+        if configured is not self._levels.configured or world.environ != dict(os.environ):
+            return
         if (
             answers is None
             or answers.config is not config
@@ -155,16 +160,9 @@ class LiveCalls:
             self._answers = answers
 
 
-def _repeatable(
-    signature: Signature,
-    config: RunConfig | None,
-    policy: CacheConfig | None,
-    snapshot: SourceSnapshot,
-    world: Surroundings,
-) -> bool:
+def _without_io(signature: Signature, policy: CacheConfig | None, world: Surroundings) -> bool:
+    """Whether what an answer depends on can be compared without a look at any file."""
     if any(param.category is ParamCategory.CONSTEXPR for param in signature.params):
-        return False
-    if config is not None and forces_fresh_build(config.compile_options()):
         return False
     if policy is not None and policy.enabled:
         if policy.extra_source_paths:
@@ -176,4 +174,4 @@ def _repeatable(
     if any(map(has_relative_entry, lists)):
         return False
     root = world.environ.get("PYPTO_CACHE_DIR", "/")
-    return snapshot.digest is not None and root[:1] == "/"
+    return root[:1] == "/"

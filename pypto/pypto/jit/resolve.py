@@ -62,6 +62,17 @@ class Request:
         return Path(private_parent(world.environ, world.cwd, self.policy.root))
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a request came to.
+
+    `repeatable`: an equal request gets the same object and counts as nothing but an object hit.
+    """
+
+    compiled: CompiledProgram
+    repeatable: bool
+
+
 @dataclass(slots=True)
 class Stores:
     """One store object a root and mode: overlapping builds meet in it."""
@@ -103,7 +114,7 @@ class Resolver:
         config: RunConfig,
         objects: Objects,
         world: Surroundings,
-    ) -> CompiledProgram:
+    ) -> Answer:
         """The compiled program for a specialization of a kernel.
 
         Raises the errors of parsing and compiling, ValueError for a malformed policy, and nothing
@@ -129,20 +140,22 @@ class Resolver:
             spent = self._clock() - begin - meter.built_ns
             self._statistics.add(Counter.LOOKUP_NS, spent)
 
-    def _forced(self, request: Request, meter: Meter) -> CompiledProgram:
+    def _forced(self, request: Request, meter: Meter) -> Answer:
         """A request for the build itself: no identity, no lookup, nothing kept."""
         self._statistics.add(Counter.FORCED_REBUILDS)
-        return self._private(request, meter).fresh()
+        return Answer(self._private(request, meter).fresh(), repeatable=False)
 
-    def _disabled(self, request: Request, meter: Meter) -> CompiledProgram:
+    def _disabled(self, request: Request, meter: Meter) -> Answer:
         """No cache root is touched and no tool is asked anything."""
         source = request.snapshot.digest or request.snapshot
         name = PrivateObject("disabled", source, "", request.specialization.digest.hex)
-        return self._object(request, name, self._private(request, meter).fresh)
+        compiled = self._object(request, name, self._private(request, meter).fresh)
+        return Answer(compiled, repeatable=request.snapshot.digest is not None)
 
-    def _enabled(self, request: Request, meter: Meter) -> CompiledProgram:
+    def _enabled(self, request: Request, meter: Meter) -> Answer:
         policy, world = request.policy, request.surroundings
-        assert policy.root is not None
+        root = policy.root
+        assert root is not None
         source = request.snapshot.digest
         if source is None:
             return self._bypass(request, meter, str(request.snapshot.bypass))
@@ -157,14 +170,15 @@ class Resolver:
             identity_namespace(world.environ),
             world.environ,
             world.cwd,
-            policy.root,
+            root,
         )
         if isinstance(identity, Unavailable):
             self._statistics.bypass(str(identity))
-            name = PrivateObject(
+            private = PrivateObject(
                 "bypass", source, application.hex, request.specialization.digest.hex
             )
-            return self._object(request, name, self._private(request, meter).fresh)
+            compiled = self._object(request, private, self._private(request, meter).fresh)
+            return Answer(compiled, repeatable=False)
         key = ArtifactKey(
             format=FORMAT,
             environment=identity.digest,
@@ -183,14 +197,15 @@ class Resolver:
             patched=self._toolchain.patched,
             private=self._private(request, meter),
         )
-        compiled = self._object(
-            request,
-            PersistentObject(key.digest.hex, policy.root, policy.readonly),
-            persistent.restore_or_build,
-        )
-        if identity.record is not None and not policy.readonly:
-            self._toolchain.remember(identity, policy.root)
-        return compiled
+
+        def restore_or_build() -> CompiledProgram:
+            compiled = persistent.restore_or_build()
+            if compiled.artifact_key is not None and not policy.readonly:
+                self._toolchain.remember(identity, root)
+            return compiled
+
+        name = PersistentObject(key.digest.hex, root, policy.readonly)
+        return Answer(self._object(request, name, restore_or_build), repeatable=True)
 
     def _object(
         self,
@@ -203,10 +218,10 @@ class Resolver:
             self._statistics.add(Counter.OBJECT_HITS)
         return compiled
 
-    def _bypass(self, request: Request, meter: Meter, reason: str) -> CompiledProgram:
+    def _bypass(self, request: Request, meter: Meter, reason: str) -> Answer:
         """Inputs that cannot be read or identified: nothing may be reused, so nothing is kept."""
         self._statistics.bypass(reason)
-        return self._private(request, meter).fresh()
+        return Answer(self._private(request, meter).fresh(), repeatable=False)
 
     def _private(self, request: Request, meter: Meter) -> PrivateBuilds:
         return PrivateBuilds(request.recipe, lambda: request.parent, meter)

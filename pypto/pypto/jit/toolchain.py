@@ -53,6 +53,7 @@ class Toolchain:
         self._installed: InstallationIdentity | Unavailable | None = None
         self._known: dict[tuple[object, ...], ToolchainIdentity | Unavailable] = {}
         self._patched: str | bool | None = False
+        self._remembered: set[tuple[str, str]] = set()
 
     def identity(
         self,
@@ -90,8 +91,12 @@ class Toolchain:
             return known
 
     def remember(self, identity: ToolchainIdentity, root: str) -> None:
-        """Keep what a probe said below `root`, so that the next process starts none."""
-        if identity.record is not None:
+        """Keep what a probe said below `root`, once, so that the next process starts none."""
+        if identity.record is None:
+            return
+        place = (root, identity.record[0])
+        if place not in self._remembered:
+            self._remembered.add(place)
             ProbeRecords(f"{root}/tools").save(*identity.record)
 
     def patched(self) -> str | None:
