@@ -35,18 +35,19 @@ def test_sha256_of_files(tmp_path, size) -> None:
     assert _native.sha256_files([str(path)]) == [hashlib.sha256(path.read_bytes()).digest()]
 
 
-def test_sha256_keeps_the_order_and_names_what_is_missing(tmp_path) -> None:
+@pytest.mark.parametrize("count", [3, 200])
+def test_sha256_keeps_the_order_and_names_what_is_missing(tmp_path, count) -> None:
     paths = []
-    for i in range(3):
+    for i in range(count):
         path = tmp_path / f"f{i}"
         path.write_text(str(i))
         paths.append(str(path))
-    digests = [hashlib.sha256(str(i).encode()).digest() for i in range(3)]
+    digests = [hashlib.sha256(str(i).encode()).digest() for i in range(count)]
     assert _native.sha256_files(paths[::-1]) == digests[::-1]
     assert _native.sha256_files([]) == []
     absent = str(tmp_path / "absent")
     with pytest.raises(FileNotFoundError) as caught:
-        _native.sha256_files([paths[0], absent])
+        _native.sha256_files([*paths[1:], absent])
     assert caught.value.filename == absent
 
 
