@@ -18,6 +18,8 @@ _MAX_BUILD_ID_BYTES = 64
 _PT_NOTE = 4
 _NT_GNU_BUILD_ID = 3
 _CHUNK_BYTES = 1 << 20
+# Of a program header, by whether the file is 64-bit: type, offset, size in the file, alignment.
+_SEGMENT = {True: "I4xQ16xQ8xQ", False: "II8xI8xI"}
 
 
 class NotElf(ValueError):
@@ -90,18 +92,12 @@ def _build_id_of(fd: int, path: str) -> bytes | None:
     if count > _MAX_PROGRAM_HEADERS or entry_size < smallest or entry_size > 1024:
         raise MalformedElf(f"{path} has an implausible program header table")
     headers = _slice(fd, head, table, entry_size * count, path)
-    for index in range(count):
-        at = index * entry_size
-        (kind,) = struct.unpack_from(order + "I", headers, at)
-        if kind != _PT_NOTE:
+    # Padding makes one entry of each format exactly as long as the file says.
+    layout = struct.Struct(f"{order}{_SEGMENT[wide]}{entry_size - smallest}x")
+    for fields in layout.iter_unpack(headers):
+        if fields[0] != _PT_NOTE:
             continue
-        if wide:
-            (offset,) = struct.unpack_from(order + "Q", headers, at + 8)
-            (size,) = struct.unpack_from(order + "Q", headers, at + 32)
-            (align,) = struct.unpack_from(order + "Q", headers, at + 48)
-        else:
-            offset, _, _, size = struct.unpack_from(order + "IIII", headers, at + 4)
-            (align,) = struct.unpack_from(order + "I", headers, at + 28)
+        _, offset, size, align = fields
         if size > _MAX_NOTE_BYTES:
             raise MalformedElf(f"{path} has a note segment of {size} bytes")
         found = _build_id_in(_slice(fd, head, offset, size, path), order, align, path)

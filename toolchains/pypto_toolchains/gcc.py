@@ -25,6 +25,7 @@ from pypto_toolchains.records import ProbeRecords
 from pypto_toolchains.search import (
     find_executable,
     first_executable,
+    link_target,
     path_directories,
 )
 
@@ -78,7 +79,10 @@ def select_driver(name: str, environ: Mapping[str, str], project_root: str) -> D
     path = find_executable(name, environ.get("PATH"), project_root)
     if path is None:
         return Unavailable(COMPONENT, f"no C++ compiler {name!r} on PATH; install g++")
-    real = os.path.realpath(path)
+    try:
+        real = link_target(path)
+    except OSError as error:
+        return Unavailable(COMPONENT, f"cannot identify {path}: {error}")
     if not _DRIVER_NAME.fullmatch(os.path.basename(real)):
         return Unavailable(
             COMPONENT, f"{path} runs {real}, an unrecognised compiler or compiler wrapper"

@@ -6,6 +6,7 @@ an editable install or a `PYTHONPATH` entry pairs other sources with it.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections.abc import Callable
@@ -80,19 +81,18 @@ def package_digests(
 
 
 def _combined(files: list[tuple[str, bytes]], prefix: str) -> str:
-    content = hashlib.sha256(b"pypto.package/v1\0")
-    for name, digest in files:
-        if name.startswith(prefix):
-            content.update(os.fsencode(name) + b"\0" + digest)
-    return content.hexdigest()
+    chosen = [file for file in files if file[0].startswith(prefix)]
+    # Names have no NUL and digests one length, so no two lists give the same bytes.
+    names = "\0".join([name for name, _ in chosen]).encode("utf-8", "surrogateescape")
+    digests = b"".join([digest for _, digest in chosen])
+    return hashlib.sha256(b"pypto.package/v1\0" + names + b"\0\0" + digests).hexdigest()
 
 
 def _collect(directory: str, prefix: str, names: list[str]) -> None:
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            name = entry.name
-            if name.endswith(_SUFFIXES):
-                if entry.is_file():
-                    names.append(prefix + name)
-            elif "." not in name and name not in _SKIPPED_DIRECTORIES and entry.is_dir():
-                _collect(entry.path, f"{prefix}{name}/", names)
+    for name in os.listdir(directory):
+        if name.endswith(_SUFFIXES):
+            names.append(prefix + name)
+        elif "." not in name and name not in _SKIPPED_DIRECTORIES:
+            # Asking for the type first would cost as much as trying.
+            with contextlib.suppress(NotADirectoryError):
+                _collect(f"{directory}/{name}", f"{prefix}{name}/", names)

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 _DEFAULT_PATH = "/bin:/usr/bin"
+_MAX_LINKS = 40
 
 
 def is_executable_file(path: str) -> bool:
     """Whether `path` is a regular file (links followed) this process may execute."""
     # Most candidates do not exist: one call decides those.
     return os.access(path, os.X_OK) and os.path.isfile(path)
+
+
+def link_target(path: str) -> str:
+    """What `path` names after following it, as long as it is itself a link.
+
+    Directories on the way may be links still; OSError where links never end.
+    """
+    for _ in range(_MAX_LINKS):
+        try:
+            path = os.path.join(os.path.dirname(path), os.readlink(path))
+        except OSError as error:
+            if error.errno == errno.EINVAL:
+                return path
+            raise
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 
 
 def first_executable(name: str, directories: tuple[str, ...]) -> str | None:
