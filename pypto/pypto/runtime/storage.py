@@ -107,14 +107,11 @@ class OutputDirectory:
     def binaries(self, platform: str) -> Iterator[BinaryPaths]:
         """Copies of the directory's binaries; those of another execution mode are not kept."""
         if platform == self.config.platform:
-            binaries = self._obtain()
-            parent = self.directory / CACHE_DIRECTORY
+            cache = self.directory / CACHE_DIRECTORY
+            copies = _private_copies(self._obtain(), self.config, cache)
         else:
-            compiler = self._compilers(platform, self.config.runtime)
-            names = binary_sources(self.config)
-            binaries = compile_binaries(self.directory, self.config, compiler, names)
-            parent = None
-        with _private_copies(binaries, self.config, parent) as paths:
+            copies = _built_privately(self.directory, self.config, self._compilers, platform)
+        with copies as paths:
             yield paths
 
 
@@ -169,10 +166,7 @@ class CompletePayload:
                 f"{self.directory}: holds binaries for platform {self._manifest.platform!r} only; "
                 f"compile the program for {platform!r}"
             )
-        compiler = self._compilers(platform, self.config.runtime)
-        names = binary_sources(self.config)
-        binaries = compile_binaries(self._sources, self.config, compiler, names)
-        with _private_copies(binaries, self.config, None) as paths:
+        with _built_privately(self._sources, self.config, self._compilers, platform) as paths:
             yield paths
 
 
@@ -233,13 +227,10 @@ class PendingPayload:
     def binaries(self, platform: str) -> Iterator[BinaryPaths]:
         """The published libraries; those of another execution mode are never published."""
         if platform == self.config.platform:
-            with self._complete().binaries(platform) as paths:
-                yield paths
-            return
-        compiler = self._compilers(platform, self.config.runtime)
-        names = binary_sources(self.config)
-        binaries = compile_binaries(self._sources, self.config, compiler, names)
-        with _private_copies(binaries, self.config, None) as paths:
+            built = self._complete().binaries(platform)
+        else:
+            built = _built_privately(self._sources, self.config, self._compilers, platform)
+        with built as paths:
             yield paths
 
 
@@ -252,6 +243,17 @@ def _read_config(directory: Path) -> KernelConfig:
             f"{path}: no such file; is this a directory that ir.compile() wrote?"
         ) from None
     return KernelConfig.parse(data, str(path))
+
+
+@contextmanager
+def _built_privately(
+    sources: Path, config: KernelConfig, compilers: CompilerFactory, platform: str
+) -> Iterator[BinaryPaths]:
+    """Binaries for another execution mode than the program's, which are kept nowhere."""
+    compiler = compilers(platform, config.runtime)
+    binaries = compile_binaries(sources, config, compiler, binary_sources(config))
+    with _private_copies(binaries, config, None) as paths:
+        yield paths
 
 
 @contextmanager
