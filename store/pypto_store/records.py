@@ -174,18 +174,6 @@ class RecordBuilder:
         """Add a string or its absence (which is not the empty string)."""
         return self._field(name, b"n") if value is None else self.text(name, value)
 
-    def optional_integer(self, name: str, value: int | None) -> RecordBuilder:
-        """Add an integer or its absence."""
-        return self._field(name, b"n") if value is None else self.integer(name, value)
-
-    def optional_boolean(self, name: str, value: bool | None) -> RecordBuilder:
-        """Add a truth value or its absence."""
-        return self._field(name, b"n") if value is None else self.boolean(name, value)
-
-    def optional_digest(self, name: str, value: Digest | None) -> RecordBuilder:
-        """Add a digest or its absence."""
-        return self._field(name, b"n") if value is None else self.digest(name, value)
-
     def sequence(self, name: str, values: Iterable[Value]) -> RecordBuilder:
         """Add a sequence of values, each encoded by its own type; sequences may nest."""
         if isinstance(values, (str, _Bytes)):

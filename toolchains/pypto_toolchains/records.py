@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 from dataclasses import dataclass
@@ -51,7 +52,8 @@ class ProbeRecords:
                 0o600,
             )
             try:
-                os.write(fd, content)
+                if os.write(fd, content) != len(content):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), temporary)
             finally:
                 os.close(fd)
             os.rename(temporary, f"{self.directory}/{digest}.json")

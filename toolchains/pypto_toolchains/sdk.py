@@ -1,33 +1,19 @@
-"""The identity of the SDK directory: what its own revision says, and whether that is true."""
+"""The identity of the SDK directory: what its pin says, and which revision its files have."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from pathlib import Path
 
 from pypto_toolchains.packages import FileHasher, hash_files
 
 METADATA_NAME = "sdk.json"
-_MAX_METADATA_BYTES = 1 << 20
 _MAX_PIN_BYTES = 4096
 
 
 class SdkUnknown(Exception):
-    """The SDK does not say what it is, or is not what it says; the text says why."""
-
-
-def recorded_revision(root: str) -> str:
-    """The revision in ``sdk.json``: 64 lower-case hex digits. Raises SdkUnknown."""
-    try:
-        fields = json.loads(_read(f"{root}/{METADATA_NAME}", _MAX_METADATA_BYTES))
-    except (OSError, ValueError) as error:
-        raise SdkUnknown(f"cannot read {root}/{METADATA_NAME}: {error}") from error
-    revision = fields.get("revision") if isinstance(fields, dict) else None
-    if not is_revision(revision):
-        raise SdkUnknown(f"{root}/{METADATA_NAME} records no revision")
-    return str(revision)
+    """The SDK does not say what it is; the text says why."""
 
 
 def is_revision(value: object) -> bool:
