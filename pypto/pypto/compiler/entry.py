@@ -17,21 +17,18 @@ from pypto.backend import (
     target_for,
     target_of,
 )
-from pypto.compiler.driver import Assembler, build_sources
+from pypto.compiler.driver import Assembler, BuiltSources, build_sources
 from pypto.compiler.pass_record import PassRecord, wants_dump
 from pypto.compiler.tree import unique_directory
 from pypto.ir.nodes import Program
 from pypto.ir.options import DiagnosticPhase, MemoryPlanner, OptimizationStrategy, PassDumpLevel
 from pypto.runtime.compiled_program import CompiledProgram
-from pypto.runtime.host import host_compilers, installed_sdk
+from pypto.runtime.host import build_parent, host_compilers, installed_sdk
+from pypto.runtime.options import refuse_distributed
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.storage import OutputDirectory
 from pypto_toolchains.process import compiler_timeout
 from pypto_toolchains.ptoas import select_ptoas
-
-BUILD_DIR_VARIABLE = "PYPTO_PROG_BUILD_DIR"
-
-_DEFAULT_BUILD_DIR = "build_output"
 
 
 def compile(
@@ -65,32 +62,38 @@ def compile(
     """
     if not isinstance(program, Program):
         raise TypeError(f"ir.compile takes an ir.Program, got {type(program).__name__}")
-    if distributed_config is not None:
-        raise ValueError("distributed_config: only programs for a single chip can be compiled")
+    refuse_distributed(distributed_config)
+    target, kind = _target(platform, backend_type), _runtime(runtime)
     environ = dict(os.environ)
-    directory = Path(output_dir) if output_dir is not None else _fresh(environ, program.name)
-    return compile_into(
+    if output_dir is not None:
+        directory = Path(output_dir).absolute()
+    else:
+        directory = unique_directory(build_parent(environ, Path.cwd()), program.name)
+    built = build_installed(
         program,
-        directory.absolute(),
-        target=_target(platform, backend_type),
-        runtime=_runtime(runtime),
-        dump_passes=wants_dump(dump_passes),
+        directory,
+        target=target,
+        runtime=kind,
+        dump_passes=dump_passes,
         profiling=profiling,
         environ=environ,
     )
+    return CompiledProgram(
+        OutputDirectory(built.output_dir, host_compilers()), built.meta, program=program
+    )
 
 
-def compile_into(
+def build_installed(
     program: Program,
     directory: Path,
     *,
     target: Target,
-    runtime: RuntimeKind,
-    dump_passes: bool,
+    runtime: RuntimeKind = DEFAULT_RUNTIME,
+    dump_passes: bool | PassDumpLevel,
     profiling: bool,
     environ: Mapping[str, str],
-) -> CompiledProgram:
-    """Compile into an absolute directory; see `compile`."""
+) -> BuiltSources:
+    """`build_sources` with the installed SDK and the assembler that `environ` selects."""
     sdk = installed_sdk()
     assembler = Assembler(
         select_ptoas(environ, sdk.ptoas, sdk.root),
@@ -98,18 +101,16 @@ def compile_into(
         compiler_timeout(environ),
         parallel=os.cpu_count() or 1,
     )
-    record = PassRecord(dump=dump_passes, profile=profiling, clock=time.perf_counter)
-    built = build_sources(
+    dump = wants_dump(dump_passes)
+    record = PassRecord(dump=dump, profile=profiling, clock=time.perf_counter)
+    return build_sources(
         program,
         directory,
         target=target,
         assembler=assembler,
         runtime=runtime,
-        observe=record if dump_passes or profiling else None,
+        observe=record if dump or profiling else None,
         extra_files=record.files,
-    )
-    return CompiledProgram(
-        OutputDirectory(built.output_dir, host_compilers()), built.meta, program=program
     )
 
 
@@ -126,11 +127,6 @@ def run(program: Program, *tensors: Any, config: RunConfig | None = None) -> Com
     if tensors and not config.codegen_only:
         compiled(*tensors, config=config)
     return compiled
-
-
-def _fresh(environ: Mapping[str, str], name: str) -> Path:
-    base = Path(environ.get(BUILD_DIR_VARIABLE) or _DEFAULT_BUILD_DIR)
-    return unique_directory(base.absolute(), name)
 
 
 def _target(platform: str | None, backend_type: BackendType) -> Target:

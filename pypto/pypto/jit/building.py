@@ -53,30 +53,18 @@ class Recipe:
         Raises ParserError or CompileError for a kernel that cannot be compiled, and the errors of
         the assembler.
         """
-        from pypto.compiler import Assembler, PassRecord, build_sources
-        from pypto.compiler.pass_record import wants_dump
-        from pypto.runtime.host import installed_sdk
-        from pypto_toolchains.process import compiler_timeout
-        from pypto_toolchains.ptoas import select_ptoas
+        from pypto.compiler.entry import build_installed
 
         program = self.parse()
-        sdk = installed_sdk()
-        assembler = Assembler(
-            select_ptoas(self.environ, sdk.ptoas, sdk.root),
-            self.environ,
-            compiler_timeout(self.environ),
-        )
         options = self.specialization.options
-        dump = wants_dump(options.dump_passes)
-        record = PassRecord(dump=dump, profile=options.profiling, clock=time.perf_counter)
         with _Located(self.snapshot.source_map()):
-            build_sources(
+            build_installed(
                 program,
                 directory,
                 target=target_of(options.platform),
-                assembler=assembler,
-                observe=record if dump or options.profiling else None,
-                extra_files=record.files,
+                dump_passes=options.dump_passes,
+                profiling=options.profiling,
+                environ=self.environ,
             )
         return program
 

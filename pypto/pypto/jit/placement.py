@@ -6,10 +6,9 @@ import os
 import secrets
 from collections.abc import Mapping
 
-BUILD_DIRECTORY_VARIABLE = "PYPTO_PROG_BUILD_DIR"
-TEMPORARY_VARIABLE = "TMPDIR"
+from pypto.runtime.host import build_parent
 
-_DEFAULT = "build_output"
+TEMPORARY_VARIABLE = "TMPDIR"
 
 
 def private_parent(environ: Mapping[str, str], cwd: str, root: str | None) -> str:
@@ -19,7 +18,7 @@ def private_parent(environ: Mapping[str, str], cwd: str, root: str | None) -> st
     the cache, it is a directory with an unpredictable name outside; whoever makes it uses mode
     0700. No directory is probed.
     """
-    parent = os.path.normpath(os.path.join(cwd, environ.get(BUILD_DIRECTORY_VARIABLE) or _DEFAULT))
+    parent = str(build_parent(environ, cwd))
     if root is None or not _lies_in(parent, root):
         return parent
     temporary = environ.get(TEMPORARY_VARIABLE, "")

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pypto.backend import DEFAULT_RUNTIME
 from pypto.ir.options import PassDumpLevel
 from pypto.jit.binding import Bound
-from pypto.jit.values import Unidentifiable, encode
-from pypto.runtime.options import CompileOptions
+from pypto.runtime.options import CompileOptions, refuse_distributed
 from pypto_store.digest import Digest
 from pypto_store.records import RecordBuilder
 
@@ -26,15 +25,12 @@ class Specialization:
 
     @classmethod
     def of(cls, bound: Bound, options: CompileOptions) -> Specialization:
-        """The specialization; TypeError if the distributed settings cannot be identified.
+        """The specialization; ValueError for distributed settings, which cannot be compiled.
 
         Options that select diagnostics or a place are no part of it: requests that have them are
         never looked up.
         """
-        try:
-            distributed = encode(options.distributed_config, lambda _: None)
-        except Unidentifiable as error:
-            raise TypeError(f"distributed_config cannot be part of a key: {error}") from error
+        refuse_distributed(options.distributed_config)
         planner = options.memory_planner
         record = RecordBuilder("pypto.specialization/v1")
         record.sequence("parameters", bound.parameters)
@@ -44,8 +40,6 @@ class Specialization:
         record.text("strategy", options.strategy.name)
         record.optional_text("memory_planner", None if planner is None else planner.name)
         record.boolean("auto_deps", options.analyze_auto_scopes_for_deps)
-        record.bytes("distributed", distributed)
-        record.boolean("emit_source_loc", True)
         return cls(bound, options, record.finish())
 
 

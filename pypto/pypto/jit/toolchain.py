@@ -54,6 +54,11 @@ class Toolchain:
         self._known: dict[tuple[object, ...], ToolchainIdentity | Unavailable] = {}
         self._patched: str | bool | None = False
         self._remembered: set[tuple[str, str]] = set()
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        # A thread of the parent may have held it, and that thread is not in this child.
+        self._lock = threading.Lock()
 
     def identity(
         self,

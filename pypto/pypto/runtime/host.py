@@ -13,6 +13,15 @@ from pypto.runtime.kernel_compiler import KernelCompiler
 from pypto.runtime.sdk import Sdk, default_sdk_root
 from pypto.runtime.storage import CompilerFactory
 
+BUILD_DIRECTORY_VARIABLE = "PYPTO_PROG_BUILD_DIR"
+
+_DEFAULT_BUILD_DIRECTORY = "build_output"
+
+
+def build_parent(environ: Mapping[str, str], cwd: str | Path) -> Path:
+    """The directory below which new output directories are made; it may not exist."""
+    return Path(cwd, environ.get(BUILD_DIRECTORY_VARIABLE) or _DEFAULT_BUILD_DIRECTORY)
+
 
 @functools.cache
 def installed_sdk() -> Sdk:

@@ -40,6 +40,12 @@ class CompileOptions:
         return {option.name: getattr(self, option.name) for option in fields(self)}
 
 
+def refuse_distributed(distributed_config: object | None) -> None:
+    """ValueError for any distributed settings: nothing compiles for several chips yet."""
+    if distributed_config is not None:
+        raise ValueError("distributed_config: only programs for a single chip can be compiled")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DfxOptions:
     """Diagnostics of a dispatch; a level of 0 is off."""
