@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pypto.language as pl
+import pytest
+from pypto import cache_stats
+from pypto.jit import JITFunction
+
+
+@pl.jit
+def kernel(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+    """Adds one."""
+    with pl.at(level=pl.Level.CORE_GROUP):
+        out = pl.store(pl.add(pl.load(x, [0, 0], [16, 64]), 1.0), [0, 0], out)
+    return out
+
+
+@pl.jit(auto_scope=False)
+def unscoped(x: pl.Tensor):
+    return x
+
+
+@pl.jit.incore
+def helper(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    return pl.store(pl.load(x, [0, 0], [16, 64]), [0, 0], out)
+
+
+@pl.jit.incore(level=pl.Level.CORE_GROUP)
+def levelled(x: pl.Tensor):
+    return x
+
+
+@pl.jit.inline
+def spliced(x: pl.Tensor):
+    return x
+
+
+@pl.jit
+def invalid(x: pl.Tensor[[16, 64], pl.FP32]):
+    import os  # noqa: F401
+
+
+def test_it_is_called_what_the_function_is_called() -> None:
+    assert isinstance(kernel, JITFunction)
+    assert kernel.__name__ == "kernel"
+    assert kernel.__doc__ == "Adds one."
+    assert kernel.__module__ == __name__
+    assert repr(kernel) == "JITFunction('kernel', func_type='orchestration')"
+    assert repr(helper) == "JITFunction('helper', func_type='incore')"
+    assert repr(spliced) == "JITFunction('spliced', func_type='inline')"
+
+
+def test_parameters() -> None:
+    assert kernel.param_names == ("x", "out")
+    assert kernel.output_param_names == ("out",)
+
+
+def test_decorations_are_recorded() -> None:
+    assert kernel.declaration.auto_scope
+    assert not unscoped.declaration.auto_scope
+    assert levelled.declaration.level is pl.Level.CORE_GROUP
+
+
+def test_decorating_does_not_parse() -> None:
+    with pytest.raises(Exception, match="import"):
+        invalid.specialize()
+
+
+def test_what_cannot_be_decorated_is_refused() -> None:
+    with pytest.raises(TypeError, match="def"):
+        pl.jit(3)
+    with pytest.raises(TypeError, match="def"):
+        pl.jit(len)
+    with pytest.raises(TypeError, match="auto_scope"):
+        pl.jit.incore(auto_scope=False)
+    with pytest.raises(TypeError, match="auto_scope"):
+        pl.jit(auto_scope=1)(lambda x: x)
+
+
+@pytest.mark.parametrize("name", ["compile", "warmup", "lower", "specialize", "__call__"])
+def test_helpers_are_no_entries(name: str) -> None:
+    with pytest.raises(TypeError, match=r"call it from a @pl\.jit function"):
+        getattr(helper, name)()
+
+
+def test_the_representation_changes_no_counter() -> None:
+    before = cache_stats()
+    assert "kernel" in kernel.specialize().functions
+    assert kernel.lower().entry == "kernel"
+    assert cache_stats() == before
+
+
+def make(rows: int) -> Any:
+    n = pl.dynamic("N")
+
+    @pl.jit
+    def made(x: pl.Tensor[[n, 64], pl.FP32], out: pl.Out[pl.Tensor[[rows, 64], pl.FP32]]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            out = pl.store(pl.load(x, [0, 0], [rows, 64]), [0, 0], out)
+        return out
+
+    return made
+
+
+def test_a_kernel_of_a_factory_sees_the_factorys_names() -> None:
+    shapes = [
+        made.specialize().functions["made"].params[1].var.type.shape[0]
+        for made in (make(16), make(32))
+    ]
+    assert shapes == [16, 32]
+
+
+def test_a_lambda_is_no_kernel() -> None:
+    kernel_of_one_line = pl.jit(lambda x: x)
+    with pytest.raises(Exception, match="lambda"):
+        kernel_of_one_line.specialize()
