@@ -2,6 +2,7 @@
 #ifndef PTO_SIM_ARITHMETIC_HPP_
 #define PTO_SIM_ARITHMETIC_HPP_
 
+#include "pto/sim/fp16_rows.hpp"
 #include "pto/sim/loops.hpp"
 #include "pto/sim/math.hpp"
 
@@ -76,35 +77,55 @@ struct Min {
 // Op(a[i], b[i])
 template <template <class> class Op, class T>
 void run_pairs(void* out, const void* a, const void* b, int64_t count) {
-  auto* o = static_cast<T*>(out);
-  const auto* x = static_cast<const T*>(a);
-  const auto* y = static_cast<const T*>(b);
-  PTO_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) {
-    o[i] = Op<T>::apply(Element<T>::load(x[i]), Element<T>::load(y[i]));
+  if constexpr (same_type<T, half>) {
+    for_pieces(out, a, count, [b](float* x, int64_t at, int64_t size) {
+      float y[kPiece];
+      widen(y, static_cast<const half*>(b) + at, size);
+      run_pairs<Op, float>(x, x, y, size);
+    });
+  } else {
+    auto* o = static_cast<T*>(out);
+    const auto* x = static_cast<const T*>(a);
+    const auto* y = static_cast<const T*>(b);
+    PTO_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) {
+      o[i] = Op<T>::apply(Element<T>::load(x[i]), Element<T>::load(y[i]));
+    }
   }
 }
 
 // Op(a[i], *b), or Op(*b, a[i]) if reversed; b is a B.
 template <template <class> class Op, class T, class B, bool Reversed>
 void run_with(void* out, const void* a, const void* b, int64_t count) {
-  auto* o = static_cast<T*>(out);
-  const auto* x = static_cast<const T*>(a);
-  const compute_t<T> value = Element<B>::load(*static_cast<const B*>(b));
-  PTO_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) {
-    const compute_t<T> element = Element<T>::load(x[i]);
-    o[i] = Reversed ? Op<T>::apply(value, element) : Op<T>::apply(element, value);
+  if constexpr (same_type<T, half>) {
+    const float value = Element<B>::load(*static_cast<const B*>(b));
+    for_pieces(out, a, count, [&value](float* x, int64_t, int64_t size) {
+      run_with<Op, float, float, Reversed>(x, x, &value, size);
+    });
+  } else {
+    auto* o = static_cast<T*>(out);
+    const auto* x = static_cast<const T*>(a);
+    const compute_t<T> value = Element<B>::load(*static_cast<const B*>(b));
+    PTO_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) {
+      const compute_t<T> element = Element<T>::load(x[i]);
+      o[i] = Reversed ? Op<T>::apply(value, element) : Op<T>::apply(element, value);
+    }
   }
 }
 
 // F(a[i])
 template <class F, class T>
 void run_each(void* out, const void* a, const void*, int64_t count) {
-  auto* o = static_cast<T*>(out);
-  const auto* x = static_cast<const T*>(a);
-  PTO_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) o[i] = Element<T>::store(F::apply(Element<T>::load(x[i])));
+  if constexpr (same_type<T, half>) {
+    for_pieces(out, a, count,
+               [](float* x, int64_t, int64_t size) { run_each<F, float>(x, x, nullptr, size); });
+  } else {
+    auto* o = static_cast<T*>(out);
+    const auto* x = static_cast<const T*>(a);
+    PTO_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) o[i] = Element<T>::store(F::apply(Element<T>::load(x[i])));
+  }
 }
 
 // a[i]

@@ -137,10 +137,17 @@ inline To convert_element(From value) noexcept {
 // convert(a[i])
 template <class To, class From, RoundMode Mode>
 void run_convert(void* out, const void* a, const void*, int64_t count) {
-  auto* o = static_cast<To*>(out);
-  const auto* x = static_cast<const From*>(a);
-  PTO_INDEPENDENT
-  for (int64_t i = 0; i < count; ++i) o[i] = convert_element<To, Mode>(x[i]);
+  constexpr bool nearest = Mode == RoundMode::CAST_NONE || Mode == RoundMode::CAST_RINT;
+  if constexpr (same_type<From, half> && same_type<To, float>) {
+    widen(static_cast<float*>(out), static_cast<const half*>(a), count);
+  } else if constexpr (same_type<From, float> && same_type<To, half> && nearest) {
+    narrow(static_cast<half*>(out), static_cast<const float*>(a), count);
+  } else {
+    auto* o = static_cast<To*>(out);
+    const auto* x = static_cast<const From*>(a);
+    PTO_INDEPENDENT
+    for (int64_t i = 0; i < count; ++i) o[i] = convert_element<To, Mode>(x[i]);
+  }
 }
 
 // The run that moves elements from one tile to another in the default mode.

@@ -46,30 +46,43 @@ struct Smallest {
 // A row of `count` elements, `step` elements apart, to *out.
 using Reduce = void (*)(void* out, const void* row, int64_t step, int64_t count);
 
+// One block of lanes into the partial results.
+template <template <class> class Op, class T>
+__attribute__((always_inline)) inline void reduce_block(compute_t<T>* lanes, const T* block) {
+  if constexpr (same_type<T, half>) {
+    float wide[kLanes];
+    widen(wide, block, kLanes);
+    reduce_block<Op, float>(lanes, wide);
+  } else {
+    PTO_INDEPENDENT
+    for (int l = 0; l < kLanes; ++l) {
+      lanes[l] = Op<T>::apply(lanes[l], Element<T>::load(block[l]));
+    }
+  }
+}
+
+// The upper half of 2 * Width partial results into the lower one.
+template <template <class> class Op, class T, int Width>
+__attribute__((always_inline)) inline void fold(compute_t<T>* lanes) {
+  PTO_INDEPENDENT
+  for (int l = 0; l < Width; ++l) lanes[l] = Op<T>::apply(lanes[l], lanes[l + Width]);
+  if constexpr (Width > 1) fold<Op, T, Width / 2>(lanes);
+}
+
 template <template <class> class Op, class T>
 void reduce(void* out, const void* row, int64_t step, int64_t count) {
-  using C = compute_t<T>;
   const auto* x = static_cast<const T*>(row);
-  C lanes[kLanes];
+  compute_t<T> lanes[kLanes];
   for (int l = 0; l < kLanes; ++l) lanes[l] = Op<T>::identity();
   int64_t i = 0;
   if (step == 1) {
-    for (; count - i >= kLanes; i += kLanes) {
-      PTO_INDEPENDENT
-      for (int l = 0; l < kLanes; ++l) {
-        lanes[l] = Op<T>::apply(lanes[l], Element<T>::load(x[i + l]));
-      }
-    }
+    for (; count - i >= kLanes; i += kLanes) reduce_block<Op, T>(lanes, x + i);
   }
   for (; i < count; ++i) {
-    C& lane = lanes[i % kLanes];
+    compute_t<T>& lane = lanes[i % kLanes];
     lane = Op<T>::apply(lane, Element<T>::load(x[i * step]));
   }
-#pragma GCC unroll 1
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-#pragma GCC unroll 1
-    for (int l = 0; l < width; ++l) lanes[l] = Op<T>::apply(lanes[l], lanes[l + width]);
-  }
+  fold<Op, T, kLanes / 2>(lanes);
   *static_cast<T*>(out) = Element<T>::store(lanes[0]);
 }
 
