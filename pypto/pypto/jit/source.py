@@ -44,17 +44,19 @@ class Guards:
     def hold(self) -> bool:
         """Whether everything captured is what it was. No I/O."""
         for mapping, key, value in self.items:
-            if mapping.get(key, _ABSENT) is not value:
+            found = mapping.get(key, _ABSENT)
+            if found is not value and not _equal(found, value):
                 return False
         try:
             for owner, name, value in self.attributes:
-                if getattr(owner, name, _ABSENT) is not value:
+                found = getattr(owner, name, _ABSENT)
+                if found is not value and not _equal(found, value):
                     return False
             for value, encoding in self.mutables:
                 if encode(value, _refuse) != encoding:
                     return False
-        except (ValueError, Unidentifiable):
-            # An emptied cell, or a container that now holds something without an identity.
+        except Exception:  # noqa: BLE001 - the user's property may raise anything
+            # That, an emptied cell, or a container that now holds something without an identity.
             return False
         return True
 
@@ -288,6 +290,13 @@ class _Scope:
         self.builtins: Mapping[str, object] = (
             vars(found) if isinstance(found, ModuleType) else found
         )
+
+
+def _equal(found: object, value: object) -> bool:
+    """Whether another object is the same value to a kernel: properties make a new one each time."""
+    if type(found) is not type(value) or not (is_immutable(found) and is_immutable(value)):
+        return False
+    return encode(found, _refuse) == encode(value, _refuse)
 
 
 def _is_namespace(value: object) -> bool:

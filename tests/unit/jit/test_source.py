@@ -210,6 +210,26 @@ def test_guards_hold_until_something_changes(load: Load) -> None:
     assert listed.guards.hold()
 
 
+def test_guards_compare_what_an_attribute_makes_anew(load: Load) -> None:
+    module = load(
+        "class Config:\n    base = 1.5\n    @property\n    def scale(self):\n"
+        "        if self.base < 0:\n            raise RuntimeError\n"
+        "        return self.base * 2\n"
+        "config = Config()\nZERO = 0.0\n@mark\ndef kernel(x):\n    return x * config.scale + ZERO\n"
+    )
+    taken = snapshot(module.kernel)
+    assert module.config.scale is not module.config.scale
+    assert taken.guards.hold()
+    for base in (2.5, -1.0):
+        module.config.base = base
+        assert not taken.guards.hold()
+    module.config.base = 1.5
+    assert taken.guards.hold()
+    for zero in (-0.0, 0, False):
+        module.ZERO = zero
+        assert not taken.guards.hold()
+
+
 def test_guards_notice_a_name_that_appears_or_goes(load: Load) -> None:
     module = load("@mark\ndef kernel(x):\n    return min(x, LATER)\n")
     taken = snapshot(module.kernel)
