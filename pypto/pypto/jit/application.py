@@ -26,14 +26,17 @@ def application_digest(
 
     Raises ExtraSourceError naming the first path that cannot be read.
     """
-    record = RecordBuilder("pypto.application/v1").optional_text("fingerprint", fingerprint)
+    told = () if fingerprint is None else (fingerprint.encode("utf-8", "surrogatepass"),)
+    record = RecordBuilder("pypto.application/v1").sequence("fingerprint", told)
     record.sequence("sources", [_source(path, hasher) for path in paths])
     return record.finish()
 
 
 def _source(path: str, hasher: FileHasher) -> tuple[str, tuple[tuple[bytes, bytes], ...]]:
     try:
-        if not stat.S_ISDIR(os.stat(path).st_mode):
+        mode = os.stat(path).st_mode
+        if not stat.S_ISDIR(mode):
+            _check_file(path, mode)
             return ("file", ((b"", hasher([path])[0]),))
         names: list[bytes] = []
         _collect(path, "", names, 0)
@@ -55,4 +58,12 @@ def _collect(directory: str, prefix: str, names: list[bytes], depth: int) -> Non
                 if entry.name != "__pycache__":
                     _collect(entry.path, f"{prefix}{entry.name}/", names, depth + 1)
             elif entry.name.endswith(".py"):
+                if not entry.is_file(follow_symlinks=False):
+                    _check_file(entry.path, os.stat(entry.path).st_mode)
                 names.append(os.fsencode(prefix + entry.name))
+
+
+def _check_file(path: str, mode: int) -> None:
+    """Refuse what has no content of its own: reading a pipe or a device may never end."""
+    if not stat.S_ISREG(mode):
+        raise ExtraSourceError(f"extra source {path} is neither a file nor a directory")

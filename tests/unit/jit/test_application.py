@@ -68,7 +68,9 @@ def test_an_empty_directory_is_no_file_and_no_absence(tmp_path: Path) -> None:
 
 
 def test_the_fingerprint_counts() -> None:
-    assert len({digest(), digest(fingerprint=""), digest(fingerprint="a")}) == 3
+    # The last one is what os.environ gives for a variable that is not UTF-8.
+    told = [None, "", "a", "\udcff"]
+    assert len({digest(fingerprint=fingerprint) for fingerprint in told}) == 4
 
 
 def test_a_missing_source_is_named(tmp_path: Path) -> None:
@@ -77,3 +79,13 @@ def test_a_missing_source_is_named(tmp_path: Path) -> None:
     (tmp_path / "broken.py").symlink_to(tmp_path / "nowhere")
     with pytest.raises(ExtraSourceError, match=r"broken\.py"):
         digest(tmp_path)
+
+
+def test_what_has_no_content_is_refused_and_not_read(tmp_path: Path) -> None:
+    # Opening a FIFO waits for its writer, and a device may have no end.
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "directory" / "zero.py").symlink_to("/dev/zero")
+    for path in (tmp_path / "pipe.py", Path("/dev/zero"), tmp_path, tmp_path / "directory"):
+        with pytest.raises(ExtraSourceError, match="neither a file nor a directory"):
+            digest(path)
