@@ -68,9 +68,9 @@ def capture_policy(config: CacheConfig, environ: Mapping[str, str], cwd: str) ->
     """`config` at this moment: relative paths are taken from `cwd`, the default root from HOME."""
     if not config.enabled:
         return CachePolicy(None, False, (), None)
-    root = _default_root(environ) if config.root is None else os.path.join(cwd, config.root)
+    root = _default_root(environ) if config.root is None else config.root
     return CachePolicy(
-        root=os.path.normpath(root),
+        root=os.path.normpath(os.path.join(cwd, root)),
         readonly=config.readonly,
         extra_source_paths=tuple(os.path.join(cwd, path) for path in config.extra_source_paths),
         extra_fingerprint=config.extra_fingerprint,
@@ -78,8 +78,20 @@ def capture_policy(config: CacheConfig, environ: Mapping[str, str], cwd: str) ->
 
 
 def _default_root(environ: Mapping[str, str]) -> str:
-    home = environ.get("HOME") or os.path.expanduser("~")
-    return os.path.join(home, ".cache", "pypto", "jit")
+    return os.path.join(environ.get("HOME") or _home_of_user(), ".cache", "pypto", "jit")
+
+
+def _home_of_user() -> str:
+    """What the system's list of users says, for an unset or empty ``HOME``."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        raise ValueError(
+            f"user {os.getuid()} has no home directory for the default cache root; "
+            f"set HOME, {ROOT_VARIABLE} or CacheConfig.root"
+        ) from None
 
 
 class PolicyLevels:

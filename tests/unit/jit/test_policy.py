@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,25 @@ def test_the_default_root_is_below_home_whatever_xdg_says() -> None:
     environ = {"HOME": "/home/user", "XDG_CACHE_HOME": "/elsewhere"}
     policy = capture_policy(CacheConfig(enabled=True), environ, "/work")
     assert policy.root == "/home/user/.cache/pypto/jit"
+
+
+def test_a_relative_home_is_taken_from_the_working_directory() -> None:
+    policy = capture_policy(CacheConfig(enabled=True), {"HOME": "here"}, "/work")
+    assert policy.root == "/work/here/.cache/pypto/jit"
+
+
+@pytest.mark.parametrize("environ", [{}, {"HOME": ""}])
+def test_without_home_the_list_of_users_decides(
+    environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # os.path.expanduser gives "/" for an empty HOME and "~" for a user it does not know.
+    monkeypatch.setenv("HOME", "")
+    user = pwd.getpwuid(os.getuid())
+    policy = capture_policy(CacheConfig(enabled=True), environ, "/work")
+    assert policy.root == os.path.join(user.pw_dir, ".cache/pypto/jit")
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
+    with pytest.raises(ValueError, match="PYPTO_CACHE_DIR"):
+        capture_policy(CacheConfig(enabled=True), environ, "/work")
 
 
 def test_policies_cannot_be_changed() -> None:
