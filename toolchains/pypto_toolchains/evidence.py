@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 from pypto_store.digest import Digest
@@ -24,7 +25,9 @@ class Evidence:
     def of(cls, component: str, facts: tuple[tuple[str, str], ...]) -> Evidence:
         """The evidence that `facts` are, with its digest."""
         record = RecordBuilder("pypto.toolchain.component/v1").text("component", component)
-        return cls(component, facts, record.sequence("facts", facts).finish())
+        # Paths are bytes to the system, and not always text.
+        told = [(name, os.fsencode(value)) for name, value in facts]
+        return cls(component, facts, record.sequence("facts", told).finish())
 
 
 @dataclass(frozen=True, slots=True)

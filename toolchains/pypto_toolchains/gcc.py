@@ -9,6 +9,7 @@ the Build-ID of the helper found, is looked at anew each time, so a record never
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -32,7 +33,8 @@ from pypto_toolchains.search import (
 COMPONENT = "device_toolchain"
 
 # Probe records, on disk in <root>/tools/<digest>.json:
-#   schema 1: {"driver", "libraries", "machine", "programs", "schema", "version"}
+#   schema 1: {"driver", "libraries", "machine", "programs", "schema", "sha256", "version"},
+#   where sha256 is that of the record without it: a flipped bit would look like another compiler.
 RECORD_SCHEMA = 1
 
 # They change which directories a driver searches; a relative entry is taken from its directory.
@@ -119,13 +121,13 @@ def capture_gcc(
 
 def _record_digest(driver: Driver, environ: Mapping[str, str], project_root: str) -> str:
     record = RecordBuilder("pypto.toolchain.probe/v1")
-    record.text("path", driver.path).text("identity", driver.identity)
+    record.bytes("path", os.fsencode(driver.path)).text("identity", driver.identity)
     relative = False
     for variable in SEARCH_VARIABLES:
         value = environ.get(variable)
-        record.optional_text(variable, value)
+        record.sequence(variable, () if value is None else (os.fsencode(value),))
         relative |= value is not None and has_relative_entry(value)
-    record.optional_text("cwd", project_root if relative else None)
+    record.sequence("cwd", (os.fsencode(project_root),) if relative else ())
     return record.finish().hex
 
 
@@ -224,18 +226,19 @@ def _directories(listed: str) -> tuple[str, ...]:
 
 
 def _record_content(driver: Driver, report: DriverReport) -> bytes:
-    return json.dumps(
-        {
-            "driver": driver.path,
-            "libraries": report.libraries,
-            "machine": report.machine,
-            "programs": report.programs,
-            "schema": RECORD_SCHEMA,
-            "version": report.version,
-        },
-        sort_keys=True,
-        separators=(",", ":"),
-    ).encode()
+    fields = {
+        "driver": driver.path,
+        "libraries": report.libraries,
+        "machine": report.machine,
+        "programs": report.programs,
+        "schema": RECORD_SCHEMA,
+        "version": report.version,
+    }
+    return _canonical({**fields, "sha256": hashlib.sha256(_canonical(fields)).hexdigest()})
+
+
+def _canonical(fields: Mapping[str, object]) -> bytes:
+    return json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
 
 
 def _parse_record(content: bytes | None, driver: Driver) -> DriverReport | None:
@@ -244,10 +247,13 @@ def _parse_record(content: bytes | None, driver: Driver) -> DriverReport | None:
         return None
     try:
         fields = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
+    if not isinstance(fields, dict) or "sha256" not in fields:
+        return None
+    check = fields.pop("sha256")
     if (
-        not isinstance(fields, dict)
+        check != hashlib.sha256(_canonical(fields)).hexdigest()
         or set(fields) != {"driver", "libraries", "machine", "programs", "schema", "version"}
         or type(fields["schema"]) is not int
         or fields["schema"] != RECORD_SCHEMA

@@ -7,6 +7,7 @@ no library a tool loads.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,15 +140,21 @@ def capture_build_identity(
             return outcome
         components.append(outcome)
     record = RecordBuilder("pypto.environment/v1")
-    record.text("policy", namespace.policy).optional_text("epoch", namespace.epoch)
+    record.text("policy", namespace.policy)
+    record.sequence("epoch", _bytes(namespace.epoch))
     for component in components:
         record.digest(component.component, component.digest)
     for name in registry.semantic:
-        record.optional_text(name, environ.get(name))
+        record.sequence(name, _bytes(environ.get(name)))
     loader_path = environ.get("LD_LIBRARY_PATH")
     relative = loader_path is not None and has_relative_entry(loader_path)
-    record.optional_text("cwd", cwd if relative else None)
+    record.sequence("cwd", _bytes(cwd if relative else None))
     return ToolchainIdentity(record.finish(), tuple(components), device.record)
+
+
+def _bytes(value: str | None) -> tuple[bytes, ...]:
+    """A variable or path as the system has it, which need not be text; empty for an absent one."""
+    return () if value is None else (os.fsencode(value),)
 
 
 def _pypto(sources: tuple[tuple[str, str], ...], native: str) -> Evidence | Unavailable:

@@ -21,10 +21,10 @@ class ProbeRecords:
         """The bytes kept under `digest`; None if there are none that can be read."""
         if self.directory is None:
             return None
+        # O_NONBLOCK: a FIFO in its place must not wait for a writer; it reads as empty.
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
-            fd = os.open(
-                f"{self.directory}/{digest}.json", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
-            )
+            fd = os.open(f"{self.directory}/{digest}.json", flags)
         except OSError:
             return None
         try:

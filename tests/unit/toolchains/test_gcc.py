@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import os
 import shutil
 from pathlib import Path
@@ -62,17 +64,29 @@ def test_a_kept_record_answers_without_starting_anything(
     assert evidence(second).digest == evidence(first).digest
 
 
+def _checked(fields: dict[str, object]) -> bytes:
+    """A record that is whole and still says something impossible."""
+    plain = {name: value for name, value in fields.items() if name != "sha256"}
+    encoded = json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()
+    return json.dumps({**plain, "sha256": hashlib.sha256(encoded).hexdigest()}).encode()
+
+
 @pytest.mark.parametrize(
     "damage",
     [
         lambda fields: b"{",
-        lambda fields: json.dumps({**fields, "schema": 2}).encode(),
-        lambda fields: json.dumps({**fields, "schema": True}).encode(),
-        lambda fields: json.dumps({**fields, "more": 1}).encode(),
-        lambda fields: json.dumps({**fields, "programs": []}).encode(),
-        lambda fields: json.dumps({**fields, "programs": [1]}).encode(),
-        lambda fields: json.dumps({**fields, "driver": "/other/g++"}).encode(),
+        lambda fields: b"[" * 60_000,
+        lambda fields: b"[]",
         lambda fields: b" " * (1 << 20),
+        lambda fields: _checked({**fields, "schema": 2}),
+        lambda fields: _checked({**fields, "schema": True}),
+        lambda fields: _checked({**fields, "more": 1}),
+        lambda fields: _checked({**fields, "programs": []}),
+        lambda fields: _checked({**fields, "programs": [1]}),
+        lambda fields: _checked({**fields, "driver": "/other/g++"}),
+        lambda fields: json.dumps({**fields, "version": "9" + fields["version"]}).encode(),
+        lambda fields: json.dumps({**fields, "sha256": None}).encode(),
+        lambda fields: json.dumps({**fields, "version": math.nan}).encode(),
     ],
 )
 def test_a_damaged_record_probes_again(
@@ -86,6 +100,19 @@ def test_a_damaged_record_probes_again(
     again = capture(environ, tmp_path, records)
     assert again.record == first.record
     assert evidence(again).digest == evidence(first).digest
+
+
+def test_a_pipe_in_the_place_of_a_record_is_not_waited_for(
+    environ: dict[str, str], tmp_path: Path, records: ProbeRecords
+) -> None:
+    first = capture(environ, tmp_path, records)
+    assert first.record is not None
+    (tmp_path / "tools").mkdir()
+    os.mkfifo(tmp_path / "tools" / f"{first.record[0]}.json")
+    again = capture(environ, tmp_path, records)
+    assert again.record == first.record
+    assert records.save(*first.record)
+    assert capture(environ, tmp_path, records).record is None
 
 
 def test_a_helper_that_appears_earlier_on_the_path_is_noticed(

@@ -181,6 +181,27 @@ def test_an_external_assembler_is_used_exclusively(house: House) -> None:
     assert house.digest() != before
 
 
+def test_what_is_no_text_counts_too(house: House) -> None:
+    # Paths and variables are bytes to the system; os.environ shows others as surrogates.
+    found = shutil.which("g++")
+    assert found is not None
+    digests = [house.digest()]
+    for name in ("one\udcfe", "two\udcff"):
+        tools = house.top / name
+        tools.mkdir()
+        (tools / "g++").symlink_to(os.path.realpath(found))
+        house.environ["PATH"] = f"{tools}:{os.environ['PATH']}"
+        digests.append(house.digest())
+        for variable in ("LD_LIBRARY_PATH", "CPATH", "PYPTO_CACHE_EPOCH"):
+            house.environ[variable] = str(tools)
+            digests.append(house.digest())
+    house.environ["LD_LIBRARY_PATH"] = "relative"
+    for name in ("one\udcfe", "two\udcff"):
+        house.cwd = str(house.top / name)
+        digests.append(house.digest())
+    assert len(set(digests)) == len(digests)
+
+
 def test_namespaces_are_checked() -> None:
     assert identity_namespace({}).policy == "build"
     assert identity_namespace({"PYPTO_CACHE_EPOCH": ""}).epoch is None
