@@ -14,6 +14,8 @@ from pathlib import Path
 import pypto
 import torch
 from measure import Comparison, parser, report, timed
+from pypto._native import Chip
+from pypto.ir.dtypes import FP32
 from sample_kernels import add
 
 
@@ -24,7 +26,9 @@ def compare(runs: int) -> list[Comparison]:
         a, b, out = torch.ones(64, 64), torch.ones(64, 64), torch.empty(64, 64)
         add(a, b, out)
         compiled = add.compile(a, b, out)
-        bound = compiled.bind(a, b, out)
+        chip = Chip("a2a3sim")
+        single = (out.nbytes, tuple(out.shape), FP32.code)
+        bound = compiled.chip_callable.bind(chip, [single] * 3)
         addresses = (a.data_ptr(), b.data_ptr(), out.data_ptr())
         whole, bare = [], []
         for _ in range(runs):
