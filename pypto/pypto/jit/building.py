@@ -10,6 +10,7 @@ from pathlib import Path
 from pypto.backend import target_of
 from pypto.ir.errors import CompileError
 from pypto.ir.nodes import Program
+from pypto.jit.placement import TEMPORARY_VARIABLE, temporary_parent
 from pypto.jit.source import SourceSnapshot
 from pypto.jit.specialization import Specialization
 from pypto.jit.statistics import Counter, Statistics
@@ -21,16 +22,22 @@ Clock = Callable[[], int]
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """All that a build of sources needs: what to compile and in which environment."""
+    """All that a build needs: what to compile, in which environment, and beside which cache."""
 
     snapshot: SourceSnapshot
     specialization: Specialization
     environ: Environ
+    root: str | None
 
     @property
     def name(self) -> str:
         """The kernel's name, which is the program's."""
         return self.snapshot.entry.name
+
+    @property
+    def tool_environ(self) -> Environ:
+        """What tools are given: the environment, but no temporary files in the cache."""
+        return {**self.environ, TEMPORARY_VARIABLE: temporary_parent(self.environ, self.root)}
 
     def parse(self) -> Program:
         """The program in frontend form. Raises ParserError."""
@@ -64,7 +71,7 @@ class Recipe:
                 target=target_of(options.platform),
                 dump_passes=options.dump_passes,
                 profiling=options.profiling,
-                environ=self.environ,
+                environ=self.tool_environ,
             )
         return program
 

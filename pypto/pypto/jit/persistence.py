@@ -128,7 +128,7 @@ class Persistent:
                 entry.path,
                 directory=self._directory(),
                 config=config,
-                compilers=host_compilers(environ=self.recipe.environ),
+                compilers=host_compilers(environ=self.recipe.tool_environ),
                 publish=lambda build: self._publish_ready(config, build),
                 artifact_key=self.key.digest.hex,
             ),

@@ -21,10 +21,18 @@ def private_parent(environ: Mapping[str, str], cwd: str, root: str | None) -> st
     parent = str(build_parent(environ, cwd))
     if root is None or not _lies_in(parent, root):
         return parent
-    temporary = environ.get(TEMPORARY_VARIABLE, "")
-    if not os.path.isabs(temporary) or _lies_in(temporary, root):
-        temporary = "/tmp"  # noqa: S108 - only the parent of a directory with a random name
-    return os.path.join(temporary, f"pypto-{secrets.token_hex(16)}")
+    return os.path.join(temporary_parent(environ, root), f"pypto-{secrets.token_hex(16)}")
+
+
+def temporary_parent(environ: Mapping[str, str], root: str | None) -> str:
+    """The directory below which temporary files go: TMPDIR unless it is relative or in the cache.
+
+    It is not probed.
+    """
+    named = environ.get(TEMPORARY_VARIABLE, "")
+    if os.path.isabs(named) and (root is None or not _lies_in(named, root)):
+        return named
+    return "/tmp"  # noqa: S108 - only the parent of directories with random names
 
 
 def _lies_in(path: str, root: str) -> bool:

@@ -53,7 +53,9 @@ class PrivateBuilds:
             return self.at(directory, made[0])
         # The caller's own directory: it may be edited, so its binaries are kept in transactions.
         return CompiledProgram(
-            MeteredDirectory(directory, host_compilers(environ=self._recipe.environ), self._meter),
+            MeteredDirectory(
+                directory, host_compilers(environ=self._recipe.tool_environ), self._meter
+            ),
             CompiledMeta.load(directory),
             program=made[0],
             sources=self._recipe.snapshot.source_map(),
@@ -78,7 +80,7 @@ class PrivateBuilds:
                 directory,
                 directory=directory,
                 config=config,
-                compilers=host_compilers(environ=self._recipe.environ),
+                compilers=host_compilers(environ=self._recipe.tool_environ),
                 publish=publish,
             ),
             CompiledMeta.load(directory),

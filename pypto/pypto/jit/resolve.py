@@ -53,7 +53,8 @@ class Request:
     @property
     def recipe(self) -> Recipe:
         """How to build what is asked for."""
-        return Recipe(self.snapshot, self.specialization, self.surroundings.environ)
+        environ = self.surroundings.environ
+        return Recipe(self.snapshot, self.specialization, environ, self.policy.root)
 
     @property
     def parent(self) -> Path:

@@ -61,6 +61,16 @@ CALL = """
 kernels.kernel(x, out)
 """
 
+WATCH = """
+below = []
+sys.addaudithook(
+    lambda event, detail: below.append(str(detail[0]))
+    if event in {"os.mkdir", "os.rename", "os.link", "os.remove"}
+    and str(detail[0]).startswith(job["root"])
+    else None
+)
+"""
+
 # A file that is written anew has another inode.
 RECORDS = """
 report.setdefault("records", []).append(
@@ -192,6 +202,18 @@ def test_private_output_never_lies_in_the_cache(filled: Any) -> None:
     assert filled.tree(filled.root) == before
     (parent,) = scratch.iterdir()
     assert parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_no_tool_writes_below_a_read_only_root(filled: Any) -> None:
+    scratch = filled.root / "scratch"
+    scratch.mkdir()
+    scratch.chmod(0o500)
+    filled.write(filled.KERNELS.replace("SCALE = 2.0", "SCALE = 5.0"))
+    # The audit sees even what is removed again.
+    step = WATCH + filled.WARM + "report['below'] = below"
+    report = filled.run(step, cache={"readonly": True}, env={"TMPDIR": str(scratch)})
+    assert report["error"] is None
+    assert report["below"] == []
 
 
 def test_a_root_that_cannot_be_written_gives_a_private_result(house: Any) -> None:
