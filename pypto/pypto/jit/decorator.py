@@ -129,7 +129,7 @@ class JITFunction(Declared):
         snapshot, signature = self._source()
         options = (config or _DEFAULT_CONFIG).compile_options()
         specialization = Specialization.of(_bind(signature, args, kwargs), options)
-        return Recipe(snapshot, specialization, os.environ)
+        return Recipe(snapshot, specialization, os.environ, None)
 
     def _entry(self) -> None:
         if self._func_type is not FunctionKind.ORCHESTRATION:
