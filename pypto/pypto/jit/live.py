@@ -34,6 +34,7 @@ Run = Callable[[tuple[Any, ...]], None]
 
 # A kernel with many run-time extents must not keep every one it ever saw.
 _MAX_SHAPES = 1024
+_MAX_CONFIGURATIONS = 16
 
 
 def _environment() -> Any:
@@ -87,15 +88,15 @@ class LiveCalls:
     def __init__(self, statistics: Statistics, levels: PolicyLevels) -> None:
         self._statistics = statistics
         self._levels = levels
-        self._answers: _Answers | None = None
+        # By the identity of the configuration, which each answer keeps alive.
+        self._answers: dict[int, _Answers] = {}
 
     def find(self, args: tuple[Any, ...], config: RunConfig | None) -> Run | None:
         """What runs a call without keywords, counted as a request; None for the long way."""
         begin = _clock()
-        answers = self._answers
+        answers = self._answers.get(id(config))
         if (
             answers is None
-            or answers.config is not config
             or answers.configured is not self._levels.configured
             or answers.count != len(args)
         ):
@@ -132,14 +133,13 @@ class LiveCalls:
         own = None if config is None else config.cache_config
         if not _without_io(signature, own or configured, world):
             return
-        answers = self._answers
+        answers = self._answers.get(id(config))
         environment = dict(_environment())
         # Compiling takes long enough for another thread to change what the answer came from.
         if configured is not self._levels.configured or world.environ != dict(os.environ):
             return
         if (
             answers is None
-            or answers.config is not config
             or answers.configured is not configured
             or answers.snapshot is not snapshot
             or answers.environment != environment
@@ -157,7 +157,9 @@ class LiveCalls:
             except (AttributeError, TypeError):
                 return
             answers.by_shapes[key] = compiled.dispatcher_for(config).like(values)
-            self._answers = answers
+            if id(config) not in self._answers and len(self._answers) >= _MAX_CONFIGURATIONS:
+                self._answers.clear()
+            self._answers[id(config)] = answers
 
 
 def _without_io(signature: Signature, policy: CacheConfig | None, world: Surroundings) -> bool:

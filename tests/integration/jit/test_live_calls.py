@@ -99,6 +99,28 @@ def test_repeated_calls_are_object_hits(house: Any) -> None:
     assert stats["lookup_ns"] > 0
 
 
+ALTERNATING = (
+    SETUP
+    + """
+import dataclasses
+from pypto.runtime import RunConfig
+first = RunConfig()
+second = dataclasses.replace(first, device_id=1)
+report["right"] = [call(2.0, config=config) for config in (first, second) * 3]
+short = kernels.kernel._live
+report["short"] = [short.find((x, out, 2.0), config) is not None for config in (first, second)]
+"""
+)
+
+
+def test_configurations_may_alternate(house: Any) -> None:
+    house.write(KERNELS)
+    report = house.run(ALTERNATING)
+    assert report["right"] == [True] * 6
+    assert report["short"] == [True, True]
+    assert report["stats"]["generation_builds"] == 1
+
+
 def test_whatever_changes_is_noticed(house: Any) -> None:
     house.write(KERNELS)
     report = house.run(CHANGES)
