@@ -49,9 +49,14 @@ class Command:
     arguments: tuple[str, ...]
 
     @property
+    def has_targets(self) -> bool:
+        """Whether the command is about targets, so that Bazel shows progress on them."""
+        return self.name in _WITH_TARGETS
+
+    @property
     def environments(self) -> tuple[str, ...]:
         """The environments that have to be there before Bazel runs this."""
-        if self.name not in _WITH_TARGETS:
+        if not self.has_targets:
             return ()
         if self.name == "build" and self.targets and all(map(_needs_only_build, self.targets)):
             return ("build",)

@@ -117,7 +117,16 @@ def ensure_environment(recipe: Recipe, settings: Settings, progress: Progress) -
                 run([*pip, *recipe.unlocked], environ=environ, log=log, doing=doing, remedy=remedy)
             # In parallel and once: sandboxes cannot write bytecode, and would compile torch's
             # sources in every test. A few packages ship files that do not compile; never mind.
-            compile_all = [python, "-I", "-m", "compileall", "-q", "-j", "0", target / "lib"]
+            compile_all: list[str | Path] = [
+                python,
+                "-I",
+                "-m",
+                "compileall",
+                "-q",
+                "-j",
+                "0",
+                target / "lib",
+            ]
             subprocess.run(
                 compile_all,
                 env=environ,

@@ -28,6 +28,9 @@ from bootstrap.settings import Settings
 _VISIBLE = ("build", "test")
 _ROOTS = ("pypto", "store", "toolchains")
 
+# A line now and then where there is no terminal to draw on.
+_PIPE_OPTIONS = ("--show_progress_rate_limit=15", "--noshow_loading_progress")
+
 
 def main(words: Sequence[str], environ: Mapping[str, str]) -> int:
     """Run bazelw for the workspace ``words[0]``; returns the exit status."""
@@ -81,19 +84,31 @@ def _run_bazel(command: Command, bazel: Path, compiler: str, settings: Settings)
         f"--bazelrc={rc}",
         *command.startup,
         *([command.name] if command.name else []),
+        *(_PIPE_OPTIONS if command.has_targets and not sys.stderr.isatty() else ()),
         *command.arguments,
     ]
     environ = dict(settings.environ)
     if not command.makes_outputs:
         os.execve(bazel, argv, environ)  # noqa: S606 - the program this launcher is for
-    # An interrupt goes to Bazel as well, which stops in its own way and reports; wait for that.
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        status = subprocess.Popen(
-            argv, env=environ, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
-        ).wait()
-    finally:
-        signal.signal(signal.SIGINT, previous)
+    status = _wait(subprocess.Popen(argv, env=environ))
     if status == 0:
         link_outputs(settings.workspace)
+    return status
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """Wait for Bazel, which stops in its own way and reports; returns what a shell would.
+
+    A terminal sends an interrupt to Bazel as well. A request to terminate came to us alone.
+    """
+    handlers = {
+        signal.SIGINT: lambda *_: None,
+        signal.SIGTERM: lambda *_: process.terminate(),
+    }
+    previous = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        status = process.wait()
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
     return status if status >= 0 else 128 - status
