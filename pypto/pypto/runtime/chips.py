@@ -6,7 +6,6 @@ process. Its threads start with its first run, and again in a forked child.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,18 +26,18 @@ class _ChipKey:
     heap_bytes: int | None
 
 
-_lock = threading.Lock()
 _chips: dict[_ChipKey, Chip] = {}
 
 
 def shared_chip(options: RunOptions) -> Chip:
     """The process's chip for ``options``; errors as for `open_chip`."""
     key = _key(options)
-    with _lock:
-        chip = _chips.get(key)
-        if chip is None:
-            chip = _chips[key] = _open(key)
-        return chip
+    chip = _chips.get(key)
+    if chip is None:
+        # No lock, which a fork could leave taken in the child: of two chips opened at once one is
+        # dropped, and a chip that never ran has no threads.
+        chip = _chips.setdefault(key, _open(key))
+    return chip
 
 
 def open_chip(options: RunOptions) -> Chip:

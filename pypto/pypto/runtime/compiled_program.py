@@ -8,7 +8,6 @@ loaded, when it is first run or when one of the properties is read that show the
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -26,6 +25,7 @@ from pypto.runtime.loader import load_binaries
 from pypto.runtime.options import RunOptions
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.storage import OutputDirectory, ProgramStorage
+from pypto_store.flights import Flights
 
 if TYPE_CHECKING:
     from pypto._native import Chip
@@ -62,7 +62,7 @@ class CompiledProgram:
             storage.config.orchestration.name, meta.params, meta.num_return_types
         )
         self._count = len(meta.params)
-        self._lock = threading.Lock()
+        self._loads: Flights[NativeProgram] = Flights()
         self._loaded: dict[str, NativeProgram] = {}
         self._dispatchers: dict[RunOptions, Dispatcher] = {}
         self._default: Dispatcher | None = None
@@ -211,13 +211,11 @@ class CompiledProgram:
             RunOptions(platform=self._meta.platform) if config is None else config.run_options()
         )
         self._check_platform(options.platform)
-        with self._lock:
-            dispatcher = self._dispatchers.get(options)
+        dispatcher = self._dispatchers.get(options)
         if dispatcher is None:
             chip = shared_chip(options)
             dispatcher = self.dispatcher(chip, options.platform)
-            with self._lock:
-                dispatcher = self._dispatchers.setdefault(options, dispatcher)
+            dispatcher = self._dispatchers.setdefault(options, dispatcher)
         if config is None:
             self._default = dispatcher
         else:
@@ -239,18 +237,24 @@ class CompiledProgram:
             )
 
     def _load(self, platform: str) -> NativeProgram:
-        # Under the lock: threads that meet here wait for one build and load.
-        with self._lock:
-            program = self._loaded.get(platform)
-            if program is None:
-                with self._storage.binaries(platform) as paths:
-                    program = load_binaries(
-                        paths,
-                        n_tensors=len(self._signature.tensor_indices),
-                        n_scalars=len(self._signature.scalar_indices),
-                    )
-                self._loaded[platform] = program
-            return program
+        program = self._loaded.get(platform)
+        if program is None:
+            # Threads that meet here share one build and load; a child forked meanwhile does its
+            # own, because the thread that would end the wait is not in it.
+            program = self._loads.run(platform, lambda: self._load_now(platform))
+        return program
+
+    def _load_now(self, platform: str) -> NativeProgram:
+        program = self._loaded.get(platform)
+        if program is None:
+            with self._storage.binaries(platform) as paths:
+                program = load_binaries(
+                    paths,
+                    n_tensors=len(self._signature.tensor_indices),
+                    n_scalars=len(self._signature.scalar_indices),
+                )
+            self._loaded[platform] = program
+        return program
 
     def __fspath__(self) -> str:
         return str(self._storage.directory)

@@ -11,7 +11,6 @@ file at a path may become another one. Each case is a class of its own:
 from __future__ import annotations
 
 import tempfile
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from pypto.runtime.binary_directory import CACHE_DIRECTORY, obtain_binaries
 from pypto.runtime.errors import ArtifactError, ToolchainUnavailable
 from pypto.runtime.kernel_compiler import KernelCompiler
 from pypto.runtime.kernel_config import KernelConfig
+from pypto_store.flights import Flights
 
 # Makes the compiler of a platform token and a runtime; called when something must be built.
 CompilerFactory = Callable[[str, RuntimeKind], KernelCompiler]
@@ -175,8 +175,8 @@ class PendingPayload:
 
     ``publish`` is given a builder, calls it at most once on an empty directory and returns where
     the payload is: where the builder wrote it, where it was published, or where somebody else's
-    was found. Only the returned directory is used. Threads wait for one publication; if it fails
-    the next use tries again.
+    was found. Only the returned directory is used. Threads share one publication and its error;
+    the next use after an error tries again, and so does a child forked meanwhile.
     """
 
     def __init__(
@@ -195,7 +195,7 @@ class PendingPayload:
         self._sources = sources
         self._compilers = compilers
         self._publish = publish
-        self._lock = threading.Lock()
+        self._flights: Flights[CompletePayload] = Flights()
         self._payload: CompletePayload | None = None
 
     def complete(self) -> None:
@@ -203,25 +203,31 @@ class PendingPayload:
         self._complete()
 
     def _complete(self) -> CompletePayload:
-        with self._lock:
-            if self._payload is None:
-                compiler = self._compilers(self.config.platform, self.config.runtime)
-                publication = self._publish(
-                    lambda out_dir: build_payload(self._sources, compiler, out_dir)
-                )
-                if not publication.shared:
-                    self.artifact_key = None
-                path = publication.directory / MANIFEST_NAME
-                self._payload = CompletePayload(
-                    publication.directory,
-                    directory=self.directory,
-                    config=self.config,
-                    manifest=BinaryManifest.parse(path.read_bytes(), str(path)),
-                    artifact_key=self.artifact_key,
-                    sources=self._sources,
-                    compilers=self._compilers,
-                )
-            return self._payload
+        payload = self._payload
+        if payload is None:
+            payload = self._flights.run("payload", self._obtain)
+        return payload
+
+    def _obtain(self) -> CompletePayload:
+        # Another flight may have landed since the look before this one.
+        if self._payload is None:
+            compiler = self._compilers(self.config.platform, self.config.runtime)
+            publication = self._publish(
+                lambda out_dir: build_payload(self._sources, compiler, out_dir)
+            )
+            if not publication.shared:
+                self.artifact_key = None
+            path = publication.directory / MANIFEST_NAME
+            self._payload = CompletePayload(
+                publication.directory,
+                directory=self.directory,
+                config=self.config,
+                manifest=BinaryManifest.parse(path.read_bytes(), str(path)),
+                artifact_key=self.artifact_key,
+                sources=self._sources,
+                compilers=self._compilers,
+            )
+        return self._payload
 
     @contextmanager
     def binaries(self, platform: str) -> Iterator[BinaryPaths]:
