@@ -32,6 +32,7 @@ from pypto_store import (
     ArtifactKey,
     ArtifactStore,
     Entry,
+    EntryChanged,
     Failure,
     Hint,
     Hit,
@@ -129,7 +130,7 @@ class Persistent:
                 directory=self._directory(),
                 config=config,
                 compilers=host_compilers(environ=self.recipe.tool_environ),
-                publish=lambda build: self._publish_ready(config, build),
+                publish=lambda build: self._publish_ready(entry, config, build),
                 artifact_key=self.key.digest.hex,
             ),
             meta_of(entry),
@@ -171,13 +172,30 @@ class Persistent:
             return self.private.at(result.path, program)
         return self._from_generated(result.entry, program)
 
-    def _publish_ready(self, config: KernelConfig, build: PayloadBuilder) -> Publication:
-        """The binaries' own transaction: at the first execution, or at warmup."""
+    def _publish_ready(
+        self, sources: Entry, config: KernelConfig, build: PayloadBuilder
+    ) -> Publication:
+        """The binaries' own transaction: at the first execution, or at warmup.
+
+        That may be long after the sources were validated, and READY vouches for what was made of
+        them: they are validated again once they have been read.
+        """
+
+        def compile_sources(directory: Path) -> None:
+            self.meter.stage(Counter.BINARY_BUILDS, lambda: build(directory))
+            now = self.store.lookup_generated(self.key)
+            if not isinstance(now, Hit) or now.entry.manifest != sources.manifest:
+                raise EntryChanged(
+                    f"{sources.path} has changed since it was validated; "
+                    "do not write into a store, or check the disk"
+                )
+
         result = self.store.get_or_build(
             self.key,
             ready_spec(config),
-            lambda directory: self.meter.stage(Counter.BINARY_BUILDS, lambda: build(directory)),
+            compile_sources,
             private_parent=self.parent,
+            recheck=self.patched,
         )
         if isinstance(result, Private):
             self._count_private(result)

@@ -157,6 +157,17 @@ def test_a_header_patched_in_place_is_noticed_on_a_miss(own_product: Any) -> Non
     assert not own_product.slots("generated")
 
 
+def test_a_header_patched_in_place_spoils_no_binaries_of_earlier_sources(own_product: Any) -> None:
+    own_product.run(own_product.COMPILE)
+    header = _header(own_product)
+    header.chmod(0o644)
+    header.write_text(header.read_text() + "\n// patched\n")
+    report = own_product.run(own_product.WARM)
+    assert report["key"] is None
+    assert report["stats"]["generated_hits"] == report["stats"]["bypasses"] == 1
+    assert not own_product.slots("ready")
+
+
 def test_a_product_installed_elsewhere_gives_the_same_key(own_product: Any) -> None:
     first = key(own_product)
     moved = own_product.top / "moved"

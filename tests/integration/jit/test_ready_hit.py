@@ -143,6 +143,26 @@ def test_damage_in_both_states_builds_privately_and_overwrites_nothing(filled: A
     assert filled.tree(filled.root / "artifacts") == before
 
 
+def test_sources_that_change_before_they_are_compiled_become_no_binaries(house: Any) -> None:
+    damage = """
+from pathlib import Path
+for source in Path(job["root"]).glob("artifacts/v1/*/*/generated/kernels/*/*.cpp"):
+    source.write_text(source.read_text().replace("0x1p+1f", "0x3p+1f"))
+    report["damaged"] = True
+try:
+    compiled.complete()
+except RuntimeError as error:
+    report["error"] = str(error)
+"""
+    report = house.run(house.COMPILE + damage)
+    assert report["damaged"]
+    assert "has changed" in str(report["error"])
+    assert not house.slots("ready")
+    after = house.run(house.RUN)
+    assert after["correct"]
+    assert after["stats"]["invalid_entries"] == 1
+
+
 @pytest.mark.parametrize("damage", ["extra", "missing", "truncated", "link"])
 def test_any_other_file_set_is_invalid(filled: Any, damage: str) -> None:
     (ready,) = filled.slots("ready")
