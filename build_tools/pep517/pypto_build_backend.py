@@ -26,7 +26,7 @@ _IMPORT_ROOTS = ("pypto", "store", "toolchains")
 # pip builds in a fresh copy or an unpacked sdist; one output base for all of them keeps what
 # earlier installations built, and the server goes soon, since nobody will talk to it again.
 _STARTUP = ("--max_idle_secs=15",)
-_NEVER_IN_SDIST = (".git", "bazel-", "__pycache__", "build_output", "dist", "build", ".venv")
+_NEVER_IN_SDIST = frozenset((".git", ".venv", "__pycache__", "build", "build_output", "dist"))
 
 Settings = Mapping[str, Any] | None
 
@@ -157,7 +157,11 @@ def _source_files() -> Iterator[Path]:
         )
         return
     for parent, directories, names in os.walk(_ROOT):
-        directories[:] = [name for name in directories if not name.startswith(_NEVER_IN_SDIST)]
+        directories[:] = [
+            name
+            for name in directories
+            if name not in _NEVER_IN_SDIST and not name.startswith("bazel-")
+        ]
         for name in names:
             path = Path(parent) / name
             if not path.is_symlink() and path.suffix != ".pyc":
