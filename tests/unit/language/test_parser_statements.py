@@ -210,6 +210,27 @@ def test_a_branch_that_only_stores_has_no_result(lang):
     assert [s.results for s in body if isinstance(s, If)] == [()]
 
 
+def read_after_a_branch(x: pl.Tensor, out: pl.Out[pl.Tensor], first: pl.Scalar[pl.BOOL]):
+    a = pl.create_tensor([16, 16])
+    with pl.at(level=pl.Level.CORE_GROUP):
+        t = pl.load(x, [0, 0], [16, 16])
+        if first:
+            a = pl.store(t, [0, 0], a)
+        else:
+            a = pl.store(pl.neg(t), [0, 0], a)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        out = pl.store(pl.load(a, [0, 0], [16, 16]), [0, 0], out)
+    return out
+
+
+def test_a_tensor_written_in_both_branches_is_read_by_its_outer_name(lang):
+    program = lang.parse(
+        read_after_a_branch, x=lang.tensor(16, 16), out=lang.tensor(16, 16), first=pl.BOOL
+    )
+    created, *_, last, _ = program.functions["read_after_a_branch"].body
+    assert last.body[0].operands[0] is created.result
+
+
 def folded_branch(x: pl.Tensor, out: pl.Out[pl.Tensor], mode: pl.constexpr):
     with pl.at(level=pl.Level.CORE_GROUP):
         t = pl.load(x, [0, 0], [16, 16])

@@ -22,10 +22,11 @@ from pypto.language.parser.merging import (
     both_scalars,
     check_same_kind,
     meeting_dtype,
+    same_memory,
     same_value,
 )
 from pypto.language.parser.scalars import coerce, condition_operand
-from pypto.language.parser.values import Unbound, Value, is_scalar, show_value
+from pypto.language.parser.values import Unbound, Value, is_scalar, is_tensor, show_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +101,8 @@ def if_statement(frame: Frame, node: ast.If) -> None:
         frame.in_branch = before
         return
     start = dict(frame.env)
-    then_env, then_body = _arm(frame, node.body, start)
-    else_env, else_body = _arm(frame, node.orelse, start)
+    then_env, then_body = _arm(frame, node, node.body, start)
+    else_env, else_body = _arm(frame, node, node.orelse, start)
     frame.env = dict(start)
     results: list[Var] = []
     yields: list[tuple[Operand, Operand]] = []
@@ -109,7 +110,9 @@ def if_statement(frame: Frame, node: ast.If) -> None:
     for name in sorted(bound_names([*node.body, *node.orelse])):
         absent = Unbound(f"is bound in one branch only of the if on line {_line(frame, node)}")
         left, right = then_env.get(name, absent), else_env.get(name, absent)
-        if same_value(frame, left, right):
+        if is_tensor(left) and is_tensor(right) and same_memory(frame, left, right):
+            frame.env[name] = _one_tensor(frame, left, right, node)
+        elif same_value(frame, left, right):
             frame.env[name] = left
         elif isinstance(left, Unbound) or isinstance(right, Unbound):
             frame.env[name] = left if isinstance(left, Unbound) else right
@@ -141,16 +144,25 @@ def _line(frame: Frame, node: ast.AST) -> int:
 
 
 def _arm(
-    frame: Frame, body: list[ast.stmt], start: dict[str, Value]
+    frame: Frame, node: ast.If, body: list[ast.stmt], start: dict[str, Value]
 ) -> tuple[dict[str, Value], list[Stmt]]:
     """The names and the statements of one branch."""
     outer, inner = frame.body, list[Stmt]()
     before, frame.in_branch = frame.in_branch, True
     frame.env, frame.body = dict(start), inner
-    frame.builder.block(frame, body)
+    with frame.nested(node):
+        frame.builder.block(frame, body)
     env = frame.env
     frame.body, frame.in_branch = outer, before
     return env, inner
+
+
+def _one_tensor(frame: Frame, left: Var, right: Var, node: ast.If) -> Value:
+    """The tensor that both branches name, by a variable that was bound before them."""
+    outer = frame.values.meeting(left, right)
+    if outer.type == left.type == right.type:
+        return outer
+    return Unbound(f"is a view made in a branch of the if on line {_line(frame, node)}")
 
 
 def _merge(

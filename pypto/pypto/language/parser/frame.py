@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -29,9 +30,14 @@ from pypto.language.parser.diagnostics.exceptions import (
     ParserError,
     ScopeIsolationError,
     UndefinedVariableError,
+    UnsupportedFeatureError,
 )
 from pypto.language.parser.values import Unbound, Value
 from pypto.language.source import FunctionSource
+
+
+# The assembler accepts 64 blocks inside each other, the function's own among them.
+MAX_NESTING = 60
 
 
 @dataclass(slots=True)
@@ -53,6 +59,9 @@ class Builder:
     prints: list[str] = field(default_factory=list)
     # For each defined function, the parameters that its call evaluates to.
     results: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    # Loops and run-time branches that are open.
+    nesting: int = 0
 
     def parse_body(self, frame: Frame) -> None:
         """Translates the whole body of a frame's function."""
@@ -85,9 +94,19 @@ class Values:
 
     def root(self, var: Var) -> Var:
         """The variable that stands for the same memory, or the same value, as ``var``."""
+        *_, root = self._chain(var)
+        return root
+
+    def meeting(self, left: Var, right: Var) -> Var:
+        """The nearest variable whose memory two variables of one root both name."""
+        known = set(self._chain(left))
+        return next(var for var in self._chain(right) if var in known)
+
+    def _chain(self, var: Var) -> Iterator[Var]:
+        yield var
         while var in self.aliases:
             var = self.aliases[var]
-        return var
+            yield var
 
 
 @dataclass(slots=True)
@@ -155,6 +174,22 @@ class Frame:
         tile = isinstance(value.type, TileType)
         remedy = "store it into a tensor inside" if tile else "compute it before"
         return Unbound(f"belongs to a pl.at block that has ended; {remedy} that block", True)
+
+    @contextmanager
+    def nested(self, node: ast.stmt) -> Iterator[None]:
+        """While a block of a loop or of a run-time branch is being translated."""
+        self.builder.nesting += 1
+        try:
+            if self.builder.nesting > MAX_NESTING:
+                raise self.error(
+                    UnsupportedFeatureError,
+                    node,
+                    f"loops and branches are nested deeper than {MAX_NESTING}; an elif is inside "
+                    "the else of the if before it",
+                )
+            yield
+        finally:
+            self.builder.nesting -= 1
 
     # --- emission --------------------------------------------------------------------------
 

@@ -266,7 +266,8 @@ def _attempt(frame: Frame, header: _Header, implicit: list[str], plan: _Plan) ->
         frame.env[name] = carried[name].arg if name in carried else value
     frame.env[header.var] = loop_var
     frame.body, frame.in_branch = inner, False
-    frame.builder.block(frame, header.body)
+    with frame.nested(node):
+        frame.builder.block(frame, header.body)
     after = [evaluate(frame, value) for value in header.final.args] if header.final else []
     after += [frame.env[name] for name in implicit]
     yields: list[Operand] = []
