@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +13,13 @@ from pypto.compiler.errors import AssemblyFailed
 from pypto.compiler.tree import kernel_config_module, staged, write_files
 from pypto.ir.nodes import Program
 from pypto.ir.param_info import params_of
-from pypto.ir.passes import PASSES, limits_of
+from pypto.ir.passes import PassObserver, limits_of, run_passes
 from pypto.runtime import compiled_meta, kernel_config
 from pypto.runtime.compiled_meta import CompiledMeta
 from pypto.runtime.kernel_config import KernelConfig, KernelEntry, OrchestrationEntry
 from pypto_toolchains.process import ToolFailed, run_tool
 
 STAGE = "ptoas"
-
-# Sees the program before the first pass (index 0, "frontend") and after each.
-PassObserver = Callable[[int, str, Program], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +43,7 @@ class BuiltSources:
 
 def lower(program: Program, target: Target, observe: PassObserver | None = None) -> Program:
     """The lowered form of a program in frontend form; CompileError where there is none."""
-    limits = limits_of(target.backend_type)
-    if observe is not None:
-        observe(0, "frontend", program)
-    for index, apply in enumerate(PASSES, start=1):
-        program = apply(program, limits)
-        if observe is not None:
-            observe(index, apply.__name__, program)
-    return program
+    return run_passes(program, limits_of(target.backend_type), observe)
 
 
 def build_sources(

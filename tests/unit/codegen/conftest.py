@@ -17,6 +17,7 @@ from pypto.ir.nodes import (
     Operand,
     Param,
     Program,
+    Return,
     Scope,
     Span,
     Stmt,
@@ -65,13 +66,14 @@ def tensor(name: str, *shape: int, dtype: DataType = FP32) -> Var:
 def entry_program(
     params: list[tuple[Var, Direction]], body: list[Stmt], name: str = "kernel"
 ) -> Program:
+    span = Span("tests:kernel", 1, 0)
     function = Function(
         name=name,
         func_type=FunctionKind.ORCHESTRATION,
         params=tuple(Param(var, direction) for var, direction in params),
-        body=tuple(body),
+        body=(*body, Return((), span)),
         return_types=(),
-        span=Span("tests:kernel", 1, 0),
+        span=span,
     )
     return Program(name, MappingProxyType({name: function}), name)
 

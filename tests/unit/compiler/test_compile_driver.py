@@ -34,6 +34,7 @@ from pypto.ir.nodes import (
     Op,
     Param,
     Program,
+    Return,
     Scope,
     Span,
     TensorType,
@@ -70,7 +71,7 @@ def copy_program(name: str = "copy", shape: tuple[int, int] = (8, 8)) -> Program
         name=name,
         func_type=FunctionKind.ORCHESTRATION,
         params=(Param(x, Direction.In), Param(out, Direction.Out)),
-        body=(Scope(f"{name}_rows", (load, store), span),),
+        body=(Scope(f"{name}_rows", (load, store), span), Return((out,), span)),
         return_types=(out.type,),
         span=Span("tests:copy", 1, 0),
     )

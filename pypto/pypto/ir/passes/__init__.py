@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pypto.ir.passes.pipeline import PASSES, Pass, run_passes
+from pypto.ir.passes.pipeline import PassObserver, run_passes
 from pypto.ir.passes.target import TargetLimits, limits_of
 
-__all__ = ["PASSES", "Pass", "TargetLimits", "limits_of", "run_passes"]
+__all__ = ["PassObserver", "TargetLimits", "limits_of", "run_passes"]

@@ -12,6 +12,7 @@ from pypto.ir.passes.outline_scopes import outline_scopes
 from pypto.ir.passes.place_operands import place_operands
 from pypto.ir.passes.plan_memory import plan_memory
 from pypto.ir.passes.target import TargetLimits
+from pypto.ir.verifier import Form, verify
 
 Pass = Callable[[Program, TargetLimits], Program]
 
@@ -25,11 +26,24 @@ PASSES: tuple[Pass, ...] = (
 )
 
 
-def run_passes(program: Program, target: TargetLimits) -> Program:
+# Sees the program before the first pass (index 0, "frontend") and after each.
+PassObserver = Callable[[int, str, Program], None]
+
+
+def run_passes(
+    program: Program, target: TargetLimits, observe: PassObserver | None = None
+) -> Program:
     """The lowered form of a program in frontend form.
 
-    Raises CompileError, at the user's span, for a program that cannot be compiled.
+    Raises CompileError, at the user's span, for a program that cannot be compiled, and
+    VerifyError, which is one, where the program or a pass breaks an invariant.
     """
-    for apply in PASSES:
+    verify(program, Form.FRONTEND)
+    if observe is not None:
+        observe(0, "frontend", program)
+    for index, apply in enumerate(PASSES, start=1):
         program = apply(program, target)
+        if observe is not None:
+            observe(index, apply.__name__, program)
+    verify(program, Form.LOWERED)
     return program
