@@ -49,11 +49,6 @@ class ParamInfo:
         """Whether it is a tensor rather than a scalar."""
         return self.shape is not None
 
-    @property
-    def is_dynamic(self) -> bool:
-        """Whether an extent is known only at run time."""
-        return self.shape is not None and DYNAMIC in self.shape
-
 
 def params_of(function: Function) -> tuple[ParamInfo, ...]:
     """The parameters of an orchestration function in order."""

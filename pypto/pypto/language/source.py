@@ -17,10 +17,10 @@ Static = object
 class FunctionSource:
     """A function to be parsed.
 
-    ``tree`` comes from parsing ``lines`` joined (the dedented slice of the user's file, decorators
-    included); ``tree.lineno`` is the ``def`` line within it. ``file`` and ``first_line`` say where
-    that ``def`` line is in the user's file, and ``indent`` how many columns dedenting removed.
-    They serve messages only: nothing derived from them reaches a program.
+    ``tree`` comes from parsing ``lines`` joined: the slice of the user's file, decorators included,
+    with its indentation, after a line that opens a block if it has any. ``tree.lineno`` is the
+    ``def`` line within it. ``file`` and ``first_line`` say where that ``def`` line is in the user's
+    file. They serve messages only: nothing derived from them reaches a program.
 
     ``namespace`` maps every free name of body, annotations (string ones too) and defaults to its
     value: closure, then globals, then builtins; a name that has no value is absent. A function
@@ -35,7 +35,6 @@ class FunctionSource:
     first_line: int
     namespace: Mapping[str, Static]
     lines: tuple[str, ...] = ()
-    indent: int = 0
     auto_scope: bool = True
 
     def span(self, node: ast.AST) -> Span:
@@ -46,7 +45,7 @@ class FunctionSource:
     def user_position(self, node: ast.AST) -> tuple[int, int]:
         """Line (from 1) and column (from 1) of a node in the user's file."""
         line, column = self._position(node)
-        return line - self.tree.lineno + self.first_line, column + self.indent + 1
+        return line - self.tree.lineno + self.first_line, column + 1
 
     def source_line(self, node: ast.AST) -> str:
         """The line of ``lines`` that a node begins on, or an empty string."""

@@ -35,7 +35,6 @@ def _source(text: str, kind: FunctionKind, namespace: dict[str, object]) -> Func
         first_line=1,
         namespace={**vars(builtins), "pl": pl, **namespace},
         lines=tuple(text.splitlines()),
-        indent=0,
     )
 
 

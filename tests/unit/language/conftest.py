@@ -10,7 +10,6 @@ import ast
 import builtins
 import inspect
 import re
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
@@ -50,8 +49,11 @@ def source_of(
     if function in known:
         return known[function]
     raw, first = inspect.getsourcelines(function)
-    text = textwrap.dedent("".join(raw))
-    tree = ast.parse(text).body[0]
+    opening = ["if 1:"] if raw[0][0].isspace() else []
+    lines = [*opening, *(line.rstrip("\n") for line in raw)]
+    tree = ast.parse("\n".join(lines)).body[0]
+    if isinstance(tree, ast.If):
+        (tree,) = tree.body
     assert isinstance(tree, ast.FunctionDef)
     namespace: dict[str, object] = {}
     source = FunctionSource(
@@ -60,10 +62,9 @@ def source_of(
         kind=kernel.kind,
         tree=tree,
         file=inspect.getsourcefile(function) or "",
-        first_line=first + tree.lineno - 1,
+        first_line=first + tree.lineno - 1 - len(opening),
         namespace=namespace,
-        lines=tuple(text.splitlines()),
-        indent=len(raw[0]) - len(raw[0].lstrip()),
+        lines=tuple(lines),
     )
     known[function] = source
     closure = inspect.getclosurevars(function)

@@ -45,7 +45,6 @@ def source_of(text: str, kind: FunctionKind, namespace: dict[str, object]) -> Fu
         first_line=1,
         namespace={**vars(builtins), "pl": pl, **namespace},
         lines=tuple(text.splitlines()),
-        indent=0,
     )
 
 
