@@ -17,6 +17,7 @@
 #include "bound_call.h"
 #include "python_run.h"
 #include "sha256.h"
+#include "without_gil.h"
 
 namespace py = pybind11;
 
@@ -87,7 +88,7 @@ PyProgram load_program(const std::vector<std::tuple<int32_t, std::string, std::s
     files.push_back({func_id, look_up(kCoreNames, core, "core type"), path});
   }
   const RuntimeKind kind = look_up(kRuntimes, runtime, "runtime");
-  const py::gil_scoped_release release;
+  const WithoutGil here;
   return {std::make_shared<const Program>(files, orchestration, kind, n_tensors, n_scalars)};
 }
 
@@ -165,7 +166,7 @@ void hash_all(const std::vector<std::string>& paths, std::vector<Sha256>& digest
 py::list sha256_files(const std::vector<std::string>& paths) {
   std::vector<Sha256> digests(paths.size());
   {
-    const py::gil_scoped_release release;
+    const WithoutGil here;
     hash_all(paths, digests);
   }
   py::list result(digests.size());
@@ -248,7 +249,7 @@ PYBIND11_MODULE(_native, m) {
       .def(
           "close",
           [](const PyChip& self) {
-            const py::gil_scoped_release release;
+            const WithoutGil here;
             self.chip->close();
           },
           "Ends the chip's threads; later runs are refused. Idempotent.");
@@ -272,7 +273,7 @@ PYBIND11_MODULE(_native, m) {
       .def(
           "close",
           [](PyProgram& self) {
-            const py::gil_scoped_release release;
+            const WithoutGil here;
             self.program.reset();
           },
           "Unloads the libraries once no run or bound call uses them. Idempotent.");

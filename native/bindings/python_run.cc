@@ -5,32 +5,13 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "without_gil.h"
+
 namespace pypto_native {
 
 PyObject* kernel_fault_type = nullptr;
 
 namespace {
-
-// The caller's thread without the GIL. Waits of the run come back here to look at signals; a Python
-// exception they raise stays set in the thread until the run has been drained.
-class WithoutGil {
- public:
-  WithoutGil() : thread_(PyEval_SaveThread()) {}
-  ~WithoutGil() { PyEval_RestoreThread(thread_); }
-  WithoutGil(const WithoutGil&) = delete;
-  WithoutGil& operator=(const WithoutGil&) = delete;
-
-  static bool signal_raised(void* self) {
-    auto* here = static_cast<WithoutGil*>(self);
-    PyEval_RestoreThread(here->thread_);
-    const bool raised = PyErr_CheckSignals() != 0;
-    here->thread_ = PyEval_SaveThread();
-    return raised;
-  }
-
- private:
-  PyThreadState* thread_;
-};
 
 // Steals `value`.
 bool set_attribute(PyObject* object, const char* name, PyObject* value) {
@@ -67,6 +48,12 @@ void raise_fault(const pypto_rt::KernelFault& fault) {
 
 bool run_program(const pypto_rt::Program& program, pypto_rt::Chip& chip,
                  const pypto_rt::ChipTensor* tensors, const uint64_t* scalars) {
+  for (int32_t i = 0; i < program.tensor_count(); ++i) {
+    if (tensors[i].addr == 0 && tensors[i].extent != 0) {
+      PyErr_Format(PyExc_ValueError, "tensor %d has elements but no memory", i);
+      return false;
+    }
+  }
   std::exception_ptr failure;
   {
     WithoutGil here;

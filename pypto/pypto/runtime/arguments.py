@@ -19,7 +19,7 @@ from pypto.runtime.scalars import encode_scalar
 if TYPE_CHECKING:
     import torch
 
-_MAX_EXTENT = 2**32 - 1
+_MAX_EXTENT = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +146,34 @@ def _torch_tensor(what: str, param: ParamInfo, value: Any) -> TensorArgument:
         raise ValueError(
             f"{what} must be on the cpu for the simulated chip, got device {tensor.device}"
         )
-    if str(tensor.layout) != "torch.strided" or not tensor.is_contiguous():
+    if str(tensor.layout) != "torch.strided":
+        raise ValueError(f"{what} must be dense, got layout {tensor.layout}; pass .to_dense()")
+    if not tensor.is_contiguous():
         raise ValueError(f"{what} must be contiguous; pass its .contiguous() copy")
+    if tensor.is_neg():
+        raise ValueError(
+            f"{what} is a view that torch negates when it reads it; pass its .resolve_neg() copy"
+        )
+    nbytes = tensor.numel() * tensor.element_size()
     return TensorArgument(
-        tensor.data_ptr(),
-        tensor.numel() * tensor.element_size(),
-        tuple(tensor.shape),
-        param.dtype.code,
+        _address(what, tensor, nbytes), nbytes, tuple(tensor.shape), param.dtype.code
     )
+
+
+def _address(what: str, tensor: torch.Tensor, nbytes: int) -> int:
+    """Where the elements are. Fake, traced and freed tensors are on the cpu and nowhere."""
+    try:
+        owned = tensor.untyped_storage().nbytes()
+        begin = tensor.storage_offset() * tensor.element_size()
+        address = tensor.data_ptr() if owned >= begin + nbytes else 0
+    except (NotImplementedError, RuntimeError):
+        address = 0
+    if address == 0 and nbytes > 0:
+        raise ValueError(
+            f"{what} has no memory for its {nbytes} bytes: it is a {type(tensor).__name__} that "
+            "only stands for a tensor, or its storage was freed"
+        )
+    return address
 
 
 def _device_tensor(what: str, param: ParamInfo, value: Any) -> TensorArgument:

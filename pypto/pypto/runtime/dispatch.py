@@ -7,8 +7,9 @@ so is spelled out: each step saved there is a good part of what a call costs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pypto.runtime.arguments import BoundArguments, Signature
 from pypto.runtime.errors import KernelFault, SourceMap, locate
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 # does not keep all it ever saw.
 _MAX_CALLS = 256
 
-# A bound call, and the extents and the element type that each tensor must have for it.
-_Recent = tuple[Callable[..., None], tuple[tuple[Any, Any], ...]]
+# A bound call, the extents and the element type that each tensor must have for it, and the places
+# of the tensors of one element: only those can be contiguous and a view that torch negates lazily.
+_Recent = tuple[Callable[..., None], tuple[tuple[Any, Any], ...], tuple[int, ...]]
 
 
 class Dispatcher:
@@ -69,7 +71,7 @@ class Dispatcher:
         if recent is None or len(args) != self._count:
             self._checked(args)
             return
-        call, checks = recent
+        call, checks, single = recent
         values: list[Any] = []
         tensors = [args[index] for index in self._tensor_indices] if self._scalars else args
         try:
@@ -83,41 +85,59 @@ class Dispatcher:
                     self._checked(args)
                     return
                 values.append(tensor.data_ptr())
-        except AttributeError:
-            # The chip's own tensors, or no tensors at all.
+            negated = any(args[index].is_neg() for index in single)
+        except (AttributeError, RuntimeError):
+            # The chip's own tensors, tensors without memory, or no tensors at all.
+            self._checked(args)
+            return
+        if negated:
             self._checked(args)
             return
         for index, dtype, what in self._scalars:
             values.append(encode_scalar(dtype, args[index], what))
         try:
             call(*values)
-        except RuntimeError as error:
-            self._raise_fault(error)
+        except (RuntimeError, ValueError) as error:
+            self._failed(error, args)
 
     def like(self, args: tuple[Any, ...]) -> Callable[[tuple[Any, ...]], None]:
         """A shorter way for torch tensors of exactly the extents and element types of ``args``.
 
         Its caller answers for those; everything else is checked as ever. Raises as a call does.
         """
-        call = self._call_for(self._signature.bind(args))
+        bound = self._signature.bind(args)
+        call, single = self._call_for(bound), self._single(bound)
         scalars = self._scalars
         indices = self._tensor_indices
 
         def run(args: tuple[Any, ...]) -> None:
             values: list[Any] = []
-            for tensor in [args[index] for index in indices] if scalars else args:
-                if not tensor.is_contiguous() or not tensor.is_cpu:
+            try:
+                for tensor in [args[index] for index in indices] if scalars else args:
+                    if not tensor.is_contiguous() or not tensor.is_cpu:
+                        self._checked(args)
+                        return
+                    values.append(tensor.data_ptr())
+            except RuntimeError:  # a tensor without memory
+                self._checked(args)
+                return
+            for index in single:
+                if args[index].is_neg():
                     self._checked(args)
                     return
-                values.append(tensor.data_ptr())
             for index, dtype, what in scalars:
                 values.append(encode_scalar(dtype, args[index], what))
             try:
                 call(*values)
-            except RuntimeError as error:
-                self._raise_fault(error)
+            except (RuntimeError, ValueError) as error:
+                self._failed(error, args)
 
         return run
+
+    def _single(self, bound: BoundArguments) -> tuple[int, ...]:
+        """The places of the tensors of one element."""
+        pairs = zip(self._tensor_indices, bound.tensors, strict=True)
+        return tuple(index for index, tensor in pairs if math.prod(tensor.shape) == 1)
 
     def _call_for(self, bound: BoundArguments) -> Callable[..., None]:
         shapes = tuple(tensor.shape for tensor in bound.tensors)
@@ -136,15 +156,19 @@ class Dispatcher:
         call = self._call_for(bound)
         tensors = [args[index] for index in self._tensor_indices]
         if all(hasattr(tensor, "is_contiguous") for tensor in tensors):
-            self._recent = (call, tuple((tensor.shape, tensor.dtype) for tensor in tensors))
+            checks = tuple((tensor.shape, tensor.dtype) for tensor in tensors)
+            self._recent = (call, checks, self._single(bound))
         try:
             call(*(tensor.address for tensor in bound.tensors), *bound.scalars)
-        except RuntimeError as error:
-            self._raise_fault(error)
+        except (RuntimeError, ValueError) as error:
+            self._failed(error, args)
 
-    def _raise_fault(self, error: RuntimeError) -> None:
+    def _failed(self, error: Exception, args: tuple[Any, ...]) -> NoReturn:
         from pypto._native import KernelFault as NativeFault
 
+        if isinstance(error, ValueError):
+            # A tensor has no memory. The chip refuses before anything runs; here it gets a name.
+            self._signature.bind(args)
         if not isinstance(error, NativeFault):
             raise error
         number = error.kernel

@@ -7,6 +7,7 @@ import shutil
 import signal
 import struct
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -250,3 +251,47 @@ def test_works_in_a_forked_child(chip, add_kernel, orchestration) -> None:
             os._exit(status)
     assert os.waitpid(child, 0)[1] == 0
     np.testing.assert_array_equal(y, x + np.float32(1))
+
+
+def test_tensors_without_memory_are_refused(chip, add_kernel, orchestration) -> None:
+    program = load(add_kernel, orchestration)
+    x, _ = arrays()
+    nowhere = (0, x.nbytes, x.shape, FP32)
+    with pytest.raises(ValueError, match="tensor 1 has elements but no memory"):
+        program.run(chip, [described(x), nowhere], [bits(1.0)])
+    call = program.bind(chip, [(x.nbytes, x.shape, FP32)] * 2)
+    with pytest.raises(ValueError, match="tensor 0 has elements but no memory"):
+        call(0, x.ctypes.data, bits(1.0))
+    empty = (0, 0, (0, 16), FP32)
+    program.run(chip, [empty, empty], [bits(1.0)])
+
+
+ENDS_WITH_RUNS = """
+import sys, threading, time
+import numpy as np
+from pypto import _native
+kernel, orchestration = sys.argv[1:]
+chip = _native.Chip("a2a3sim")
+program = _native.load_program(
+    [(0, "aiv", kernel)], orchestration, "tensormap_and_ringbuffer", 2, 1)
+x, y = np.zeros((5, 16), np.float32), np.zeros((5, 16), np.float32)
+def run():
+    tensors = [(a.ctypes.data, a.nbytes, a.shape, 0) for a in (x, y)]
+    program.run(chip, tensors, [0])
+for _ in range(2):
+    threading.Thread(target=run, daemon=True).start()
+time.sleep(0.2)
+print("end", flush=True)
+"""
+
+
+def test_the_interpreter_ends_while_daemon_threads_run(compile_kernel, orchestration) -> None:
+    kernel = compile_kernel("forever", ENDLESS)
+    child = subprocess.run(
+        [sys.executable, "-c", ENDS_WITH_RUNS, str(kernel), str(orchestration)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert (child.returncode, child.stdout, child.stderr) == (0, "end\n", "")
