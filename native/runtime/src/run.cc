@@ -97,12 +97,13 @@ Run::Run(CorePool& pool, RuntimeKind kind, const std::vector<KernelFunction>& ke
       last_poll_(std::chrono::steady_clock::now()) {}
 
 void Run::execute(void (*entry)(const ChipTaskArgs&), const ChipTaskArgs& args) {
-  OrchestrationContext context{&kCalls, this};
+  OrchestrationContext context{&kCalls, this, nullptr};
   header_.orchestration = &context;
   try {
     entry(args);
   } catch (...) {
-    FaultReport report = runtime_fault("orchestration", "the orchestration threw a C++ exception");
+    FaultReport report =
+        orchestration_fault("orchestration", "the orchestration threw a C++ exception");
     report.code = FaultCode::Exception;
     Lock lock(pool_.mutex);
     fail(lock, std::move(report));
@@ -161,9 +162,9 @@ bool Run::check_arguments(const CoreTaskArgs& args) {
 void Run::make_room(Lock& lock) {
   if (building_) {
     if (static_cast<int64_t>(tasks_.size()) >= kGraphLimit) {
-      fail(lock, runtime_fault("submit",
-                               "the graph has more than 131072 tasks; use the "
-                               "tensormap_and_ringbuffer runtime"));
+      fail(lock, orchestration_fault("submit",
+                                     "the graph has more than 131072 tasks; use the "
+                                     "tensormap_and_ringbuffer runtime"));
     }
     return;
   }
@@ -334,8 +335,8 @@ bool Run::alloc(const TensorCreateInfo* infos, int32_t count, ChipTensor* tensor
     }
     if (ended_early_) return false;
     if (allocated_bytes_ + static_cast<int64_t>(bytes) > pool_.options.heap_bytes) {
-      fail(lock, runtime_fault("create_tensor",
-                               "the tensors of the open scopes do not fit the run's heap"));
+      fail(lock, orchestration_fault("create_tensor",
+                                     "the tensors of the open scopes do not fit the run's heap"));
       return false;
     }
     allocated_bytes_ += static_cast<int64_t>(bytes);
@@ -375,7 +376,19 @@ void Run::release_allocations(size_t from_scope) {
 
 void Run::report_fatal(const char* op, const char* message) {
   Lock lock(pool_.mutex);
-  fail(lock, runtime_fault(op, message));
+  fail(lock, orchestration_fault(op, message));
+}
+
+// At the statement that the orchestration has come to.
+FaultReport Run::orchestration_fault(const char* op, std::string message) const {
+  FaultReport report = runtime_fault(op, std::move(message));
+  const auto* context = static_cast<const OrchestrationContext*>(header_.orchestration);
+  if (context != nullptr && context->position != nullptr) {
+    report.unit = context->position->unit;
+    report.line = context->position->line;
+    report.column = context->position->column;
+  }
+  return report;
 }
 
 bool Run::is_fatal() {

@@ -92,6 +92,7 @@ class Run {
     size_t scope;
   };
 
+  FaultReport orchestration_fault(const char* op, std::string message) const;
   const KernelFunction* find_kernel(CoreType core, int32_t func_id);
   bool check_arguments(const CoreTaskArgs& args);
   // Does or waits for something that brings the run forward, and polls now and then.

@@ -93,9 +93,9 @@ _EXTENT = Helper(
     """\
 // The size of an axis of a new tensor.
 uint32_t extent(int64_t size) {
-  if (size < 1 || size > UINT32_MAX) {
-    rt_report_fatal("a tensor extent must be from 1 to 4294967295");
-    return 1;
+  if (size < 0 || size > INT32_MAX) {
+    rt_report_fatal("an extent of a new tensor is outside 0 to 2147483647");
+    return 0;
   }
   return static_cast<uint32_t>(size);
 }
@@ -116,7 +116,25 @@ int64_t loop_step(int64_t step) {
 """,
 )
 
-HELPERS: tuple[Helper, ...] = (_FLOOR_DIV, _FLOOR_MOD, _WRAP, _TO_INTEGER, _EXTENT, _STEP)
+_ADVANCED = Helper(
+    "advanced",
+    """\
+// The next value of a loop variable; past the last integer no loop goes on.
+int64_t advanced(int64_t value, int64_t step) {
+  return value > INT64_MAX - step ? INT64_MAX : value + step;
+}
+""",
+)
+
+HELPERS: tuple[Helper, ...] = (
+    _FLOOR_DIV,
+    _FLOOR_MOD,
+    _WRAP,
+    _TO_INTEGER,
+    _EXTENT,
+    _STEP,
+    _ADVANCED,
+)
 
 _WRAPPING = "wrapped<$T>(static_cast<uint64_t>($0) {} static_cast<uint64_t>($1))"
 
@@ -143,6 +161,10 @@ _EXPRESSIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "scalar.neg": ("wrapped<$T>(0 - static_cast<uint64_t>($0))", "-$0"),
     }
 )
+
+
+# Operations that have no result for some operands.
+ENDS_THE_RUN = frozenset({"scalar.floordiv", "scalar.mod"})
 
 
 def cpp_type(dtype: DataType) -> str:

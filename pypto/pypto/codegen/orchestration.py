@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pypto.codegen.abi import KernelAbi
-from pypto.codegen.cpp_scalars import HELPERS, cpp_expression, cpp_type
+from pypto.codegen.cpp_scalars import ENDS_THE_RUN, HELPERS, cpp_expression, cpp_type
 from pypto.codegen.literals import cpp_literal
 from pypto.codegen.names import Names, identifier
 from pypto.ir.errors import CompileError
@@ -22,6 +22,7 @@ from pypto.ir.nodes import (
     Return,
     ScalarType,
     Scope,
+    Span,
     Stmt,
     TensorType,
     TileType,
@@ -85,6 +86,12 @@ class _Writer:
     def _line(self, text: str) -> None:
         self._lines.append(_INDENT * self._depth + text)
 
+    def _at(self, span: Span | None) -> None:
+        """Name the place of a statement that may end the run."""
+        if span is not None:
+            unit = span.unit.replace("\\", "\\\\").replace('"', '\\"')
+            self._line(f'PTO2_AT("{unit}", {span.line}, {span.column});')
+
     def _new(self, prefix: str, var: Var) -> str:
         name = self._names.new(f"{prefix}_{identifier(var.name)}")
         self._values[var] = name
@@ -124,6 +131,8 @@ class _Writer:
         if op.op.startswith("scalar."):
             assert isinstance(op.result.type, ScalarType)
             expression = cpp_expression(op, tuple(self._value(o) for o in op.operands))
+            if op.op in ENDS_THE_RUN:
+                self._at(op.span)
             type_ = cpp_type(op.result.type.dtype)
             self._line(f"const {type_} {self._new('s', op.result)} = {expression};")
         elif op.op == "tensor.dim":
@@ -144,6 +153,7 @@ class _Writer:
 
     def _write_create(self, op: Op) -> None:
         assert op.result is not None and isinstance(op.result.type, TensorType)
+        self._at(op.span)
         name, type_ = self._new("t", op.result), op.result.type
         values = iter(op.operands)
         extents = [
@@ -168,6 +178,7 @@ class _Writer:
 
     def _write_call(self, call: Call) -> None:
         callee = self._program.functions[call.callee]
+        self._at(call.span)
         params = f"params_t{self._tasks}"
         self._tasks += 1
         self._line(f"CoreTaskArgs {params};")
@@ -192,14 +203,18 @@ class _Writer:
             self._values[c.result] = name
         start, stop, step = (self._value(o) for o in (loop.start, loop.stop, loop.step))
         if not isinstance(loop.step, Const):
-            step = f"loop_step({step})"
+            self._at(loop.span)
+            name = self._names.new("step")
+            self._line(f"const int64_t {name} = loop_step({step});")
+            step = name
         elif int(loop.step.value) < 1:
             raise CompileError("the step of a range must be positive", loop.span)
         var = self._new("s", loop.var)
+        advance = f"{var} += {step}"
+        if not isinstance(loop.step, Const):
+            advance = f"{var} = advanced({var}, {step})"
         # A run that has failed or was cancelled submits nothing more.
-        self._line(
-            f"for (int64_t {var} = {start}; {var} < {stop} && !rt_is_fatal(); {var} += {step}) {{"
-        )
+        self._line(f"for (int64_t {var} = {start}; {var} < {stop} && !rt_is_fatal(); {advance}) {{")
         self._depth += 1
         keeps = any(isinstance(c.arg.type, TensorType) for c in carried)
         own_scope = _creates(loop.body) and not keeps

@@ -135,10 +135,11 @@ struct OrchestrationCalls {
 struct OrchestrationContext {
   const OrchestrationCalls* calls;
   void* run;
+  const SourcePosition* position;  // of the statement that is executed; null: unknown
 };
 
-inline const OrchestrationContext& current_orchestration() noexcept {
-  return *static_cast<const OrchestrationContext*>(current_stack_header()->orchestration);
+inline OrchestrationContext& current_orchestration() noexcept {
+  return *static_cast<OrchestrationContext*>(current_stack_header()->orchestration);
 }
 
 // Tensors that alloc_tensors made. They belong to the scope that is open, and live until it has
@@ -176,6 +177,13 @@ using pypto_rt::DType;
 using pypto_rt::PTO2OrchestrationConfig;
 using pypto_rt::TaskId;
 using pypto_rt::TensorCreateInfo;
+
+// Says where the statements that follow came from: the line and column in `unit`.
+#define PTO2_AT(unit, line, column)                                                   \
+  do {                                                                                \
+    static constexpr ::pypto_rt::SourcePosition pto_position_{unit, 0, line, column}; \
+    ::pypto_rt::current_orchestration().position = &pto_position_;                    \
+  } while (false)
 
 // Opens a scope for the statement that follows: PTO2_SCOPE() { ... }
 #define PTO2_SCOPE() if (const ::pypto_rt::ScopeGuard pypto_scope_guard_{}; true)
