@@ -85,12 +85,12 @@ Parsed<Done> StatementParser::parse_results(Statement& statement) {
       statement.results.push_back({name.text, at});
       continue;
     }
-    constexpr std::int64_t kMaxParts = 64;
+    constexpr std::int64_t kMaxParts = 1024;
     const Position count_at = tokens_.position();
     PTOAS_TRY(count_token, tokens_.expect(TokenKind::Integer, "the number of results"));
     const auto count = parse_integer(count_token.text);
     if (!count || *count < 1 || *count > kMaxParts) {
-      return error_at(count_at, "the number of results must be from 1 to 64");
+      return error_at(count_at, "the number of results must be from 1 to 1024");
     }
     for (std::int32_t part = 0; part < *count; ++part) {
       statement.results.push_back({name.text, at, kUnresolved, part});

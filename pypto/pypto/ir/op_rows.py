@@ -25,9 +25,9 @@ _COMPUTE: tuple[tuple[str, int, Infer, str, str, str], ...] = (
     ("sqrt", 1, rules.unary(floats_only=True), "tsqrt", "torch.sqrt(x0)", "Square root."),
     ("rsqrt", 1, rules.unary(floats_only=True), "trsqrt", "torch.rsqrt(x0)", "1 / sqrt(x)."),
     ("recip", 1, rules.unary(floats_only=True), "trecip", "torch.reciprocal(x0)", "1 / x."),
-    ("relu", 1, rules.unary(), "trelu", "torch.relu(x0)", "max(x, 0)."),
-    ("neg", 1, rules.unary(), "tneg", "-x0", "Negation."),
-    ("abs", 1, rules.unary(), "tabs", "torch.abs(x0)", "Absolute value."),
+    ("relu", 1, rules.unary(signed=True), "trelu", "torch.relu(x0)", "max(x, 0)."),
+    ("neg", 1, rules.unary(signed=True), "tneg", "-x0", "Negation."),
+    ("abs", 1, rules.unary(signed=True), "tabs", "torch.abs(x0)", "Absolute value."),
     (
         "row_expand_add",
         2,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from pypto.ir.dtypes import BF16, BOOL, FP16, FP32, INDEX, INT8, INT32, DataType
+from pypto.ir.dtypes import BF16, BOOL, FP16, FP32, INDEX, INT8, INT32, UINT8, DataType
 from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import (
     AttrValue,
@@ -166,12 +166,17 @@ def with_scalar(*, floats_only: bool = False) -> Infer:
     return infer
 
 
-def unary(*, floats_only: bool = False) -> Infer:
+def unary(*, floats_only: bool = False, signed: bool = False) -> Infer:
     """Elementwise over one operand."""
 
     def infer(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
         operand = _shaped(operands, 0)
         _needs_float(operand) if floats_only else _not_bool(operand)
+        if signed and operand.dtype == UINT8:
+            raise IrTypeError(
+                f"needs elements that have a sign, but got a {show_type(operand)}; "
+                "convert it with pl.cast(x, pl.INT32)"
+            )
         return _like(operand, operand.shape, _valid(operand))
 
     return infer

@@ -35,7 +35,6 @@ from pypto.language.parser.diagnostics.exceptions import (
 from pypto.language.parser.values import Unbound, Value
 from pypto.language.source import FunctionSource
 
-
 # The assembler accepts 64 blocks inside each other, the function's own among them.
 MAX_NESTING = 60
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from pypto.ir.nodes import DynDim, Program, ScalarType, TensorType
-from pypto.ir.typing_rules import show_type
+from pypto.ir.typing_rules import MAX_RANK, show_type
 from pypto.language.parser.calls import call
 from pypto.language.parser.define import Argument, define_function
 from pypto.language.parser.diagnostics.exceptions import ParserTypeError, UnsupportedFeatureError
@@ -28,15 +28,7 @@ def parse_program(
     """
     builder = Builder(call=call, block=block)
     frame = annotation_frame(entry)
-    dynamic = bound_dynamic(entry)
-    bound: dict[str, Argument] = {}
-    for param in read_signature(entry):
-        bound[param.name] = _argument(frame, param, arguments.get(param.name), dynamic)
-    unknown = [key for key in arguments if key not in bound]
-    if unknown:
-        raise frame.error(
-            ParserTypeError, entry.tree, f"{entry.name} has no parameter {unknown[0]!r}"
-        )
+    bound = _bound(frame, entry, arguments)
     try:
         defined = define_function(builder, entry, bound)
     except RecursionError:
@@ -47,6 +39,30 @@ def parse_program(
         sys.stdout.write("".join(line + "\n" for line in builder.prints))
     # Callees were finished before their callers, so insertion order is callees first.
     return Program(name, MappingProxyType(dict(builder.functions)), defined)
+
+
+def bind_arguments(entry: FunctionSource, arguments: Mapping[str, Argument]) -> dict[str, Argument]:
+    """What every parameter of the entry is, in the order they are declared.
+
+    Takes what `parse_program` takes and raises what that does for arguments that do not fit the
+    declaration; the body is not looked at.
+    """
+    return _bound(annotation_frame(entry), entry, arguments)
+
+
+def _bound(
+    frame: Frame, entry: FunctionSource, arguments: Mapping[str, Argument]
+) -> dict[str, Argument]:
+    dynamic = bound_dynamic(entry)
+    bound: dict[str, Argument] = {}
+    for param in read_signature(entry):
+        bound[param.name] = _argument(frame, param, arguments.get(param.name), dynamic)
+    unknown = [key for key in arguments if key not in bound]
+    if unknown:
+        raise frame.error(
+            ParserTypeError, entry.tree, f"{entry.name} has no parameter {unknown[0]!r}"
+        )
+    return bound
 
 
 def _argument(
@@ -85,6 +101,13 @@ def _tensor(
     frame: Frame, param: ParamAnnotation, given: TensorType, symbols: Mapping[int, str]
 ) -> TensorType:
     shape = list(given.shape)
+    if not 1 <= len(shape) <= MAX_RANK:
+        raise frame.error(
+            ParserTypeError,
+            frame.source.tree,
+            f"parameter {param.name!r} must have 1 to {MAX_RANK} dimensions, but the argument is "
+            f"a {show_type(given)}; pass a reshaped view",
+        )
     if isinstance(param.type, TensorType):
         wanted = param.type
         fits = len(wanted.shape) == len(shape) and wanted.dtype == given.dtype
