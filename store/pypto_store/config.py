@@ -81,9 +81,17 @@ class RemoteConfig:
             raise ValueError(f"RemoteConfig.url must start with one of {schemes}: {self.url!r}")
 
 
+def is_path(text: str) -> bool:
+    """Whether the system can be given `text` as a path."""
+    try:
+        return bool(text) and "\0" not in text and bool(os.fsencode(text))
+    except UnicodeEncodeError:
+        return False
+
+
 def _path(name: str, value: object) -> Path:
     if isinstance(value, str) or (isinstance(value, os.PathLike) and not isinstance(value, bytes)):
         text = os.fspath(value)
-        if isinstance(text, str) and text and "\0" not in text:
+        if isinstance(text, str) and is_path(text):
             return Path(text)
     raise TypeError(f"{name} wants a path (pathlib.Path or str), not {value!r}")

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
+
+UNWRITTEN = 1
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -18,14 +24,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stat = commands.add_parser("stat", help="list the entries of a cache root")
     stat.add_argument("--root", required=True, help="the cache root")
     options = parser.parse_args(arguments)
+    try:
+        status = _run(options)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except OSError as error:
+        # Commands answer for what they read: only the report can be what was not written.
+        if not isinstance(error, BrokenPipeError):
+            print(f"error: the report cannot be written: {error.strerror}", file=sys.stderr)
+        # The interpreter flushes once more at its end and would complain again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNWRITTEN
+    return status
+
+
+def _run(options: argparse.Namespace) -> int:
+    with contextlib.ExitStack() as stack:
+        # A daemon's child may have been started without these streams.
+        out, err = (
+            stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
+            if stream is None
+            else stream
+            for stream in (sys.stdout, sys.stderr)
+        )
+        return _command(options, out, err)
+
+
+def _command(options: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     # Each command imports what it needs: `stat` must not pay for the compiler.
     if options.command == "stat":
         from pypto.jit.stat import stat as run_stat
 
-        return run_stat(options.root, sys.stdout, sys.stderr)
+        return run_stat(options.root, out, err)
     from pypto.jit.warm import warm as run_warm
 
-    return run_warm(options.module, options.config, sys.stdout, sys.stderr)
+    return run_warm(options.module, options.config, out, err)
 
 
 if __name__ == "__main__":

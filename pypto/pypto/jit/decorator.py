@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -23,9 +24,11 @@ from pypto.jit.specialization import Specialization
 from pypto.jit.statistics import Counter
 from pypto.language.parser.signature import bound_dynamic, read_signature
 from pypto.runtime.compiled_program import CompiledProgram
+from pypto.runtime.config_argument import run_config
 from pypto.runtime.run_config import RunConfig
 
 _DEFAULT_CONFIG = RunConfig()
+_NOT_PLAIN = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 class JITFunction(Declared):
@@ -117,24 +120,28 @@ class JITFunction(Declared):
     def check_arguments(self, arguments: Mapping[str, Any]) -> None:
         """Bind keyword arguments as `compile` would, and do nothing with them.
 
-        Raises what `compile` would for arguments that do not fit. Touches no cache and no counter.
+        Raises what `compile` would for arguments that do not fit the declaration. Touches no cache
+        and no counter.
         """
+        from pypto.language.parser.program import bind_arguments
+
         self._entry()
-        _bind(self._source()[1], (), arguments)
+        snapshot, signature = self._source()
+        bind_arguments(snapshot.entry, _bind(signature, (), arguments).arguments)
 
     def _recipe(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], config: RunConfig | None
     ) -> Recipe:
         self._entry()
         snapshot, signature = self._source()
-        options = (config or _DEFAULT_CONFIG).compile_options()
+        options = _effective(config).compile_options()
         specialization = Specialization.of(_bind(signature, args, kwargs), options)
         return Recipe(snapshot, specialization, os.environ, None)
 
     def _entry(self) -> None:
         if self._func_type is not FunctionKind.ORCHESTRATION:
             raise TypeError(
-                f"{self.__name__!r} is a {self._func_type.value} function: call it from a "
+                f"{self.__name__!r} is an {self._func_type.value} function: call it from a "
                 "@pl.jit function, which is what can be compiled and run"
             )
 
@@ -157,9 +164,13 @@ class JITFunction(Declared):
         config: RunConfig | None,
         world: Surroundings,
     ) -> Answer:
-        effective = _DEFAULT_CONFIG if config is None else config
+        effective = _effective(config)
         specialization = Specialization.of(bound, effective.compile_options())
         return RESOLVER.obtain(snapshot, specialization, effective, self._cache, world)
+
+
+def _effective(config: RunConfig | None) -> RunConfig:
+    return _DEFAULT_CONFIG if config is None else run_config(config)
 
 
 def _bind(signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Bound:
@@ -227,6 +238,12 @@ def _declare(
 ) -> JITFunction:
     if not isinstance(function, FunctionType):
         raise TypeError(f"pl.jit decorates functions defined with def, not {function!r}")
+    if function.__name__ == "<lambda>" or function.__code__.co_flags & _NOT_PLAIN:
+        what = "a lambda" if function.__name__ == "<lambda>" else "an async function"
+        raise TypeError(
+            f"pl.jit decorates functions defined with def, not {what}: "
+            f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+        )
     if not isinstance(auto_scope, bool):
         raise TypeError(f"auto_scope must be True or False, not {auto_scope!r}")
     text = TEXTS.of(function.__code__, function.__globals__)

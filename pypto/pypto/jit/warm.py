@@ -13,8 +13,9 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO
@@ -22,7 +23,14 @@ from typing import Any, TextIO
 from pypto.ir.nodes import FunctionKind
 from pypto.jit.decorator import JITFunction
 from pypto.jit.session import cache_stats
-from pypto.jit.warmup_file import TensorSample, WarmupFile, WarmupFileError, WarmupRequest, load
+from pypto.jit.warmup_file import (
+    TensorSample,
+    WarmupFile,
+    WarmupFileError,
+    WarmupRequest,
+    all_of,
+    load,
+)
 
 REPORT_SCHEMA = 1
 
@@ -54,12 +62,16 @@ class Result:
 def warm(module: str, config: Path, out: TextIO, err: TextIO) -> int:
     """Run the command; gives the exit status."""
     try:
-        jobs = _jobs(load(config), _module(module))
+        file = load(config)
+        with redirect_stdout(err):
+            jobs = _jobs(file, _module(module))
     except WarmupFileError as error:
-        print(f"error: {error}", file=err)
+        for problem in error.problems:
+            print(f"error: {problem}", file=err)
         return BAD_CONFIGURATION
     results: list[Result] = []
-    with _progress(err, len(jobs)) as step:
+    # What the user's module prints, and a kernel while it is compiled, is no part of the report.
+    with redirect_stdout(err), _progress(err, len(jobs)) as step:
         for job in jobs:
             step(len(results), job.request.kernel)
             results.append(_run(job))
@@ -76,14 +88,15 @@ def _module(name: str) -> ModuleType:
         sys.path.insert(0, os.getcwd())
     try:
         return importlib.import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise WarmupFileError(f"module {name!r} cannot be imported: {error!r}") from error
 
 
 def _jobs(file: WarmupFile, module: ModuleType) -> list[Job]:
-    return [
-        _job(f"requests[{index}]", request, module) for index, request in enumerate(file.requests)
-    ]
+    return all_of(
+        partial(_job, f"requests[{index}]", request, module)
+        for index, request in enumerate(file.requests)
+    )
 
 
 def _job(where: str, request: WarmupRequest, module: ModuleType) -> Job:
@@ -115,7 +128,9 @@ def _job(where: str, request: WarmupRequest, module: ModuleType) -> Job:
             warnings.simplefilter("ignore", DeprecationWarning)
             function.check_arguments(arguments)
     except Exception as error:
-        raise WarmupFileError(f"{where}: {error}") from error
+        # A parser's message goes on with the line it points at.
+        told = str(error).partition("\n")[0] or repr(error)
+        raise WarmupFileError(f"{where}: {told}") from error
     return Job(function, request, arguments)
 
 

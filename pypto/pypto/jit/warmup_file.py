@@ -20,9 +20,10 @@ from __future__ import annotations
 import enum
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,6 +32,7 @@ from pypto.ir.dtypes import DTYPES, DataType
 from pypto.ir.options import MemoryPlanner, OptimizationStrategy, PassDumpLevel
 from pypto.runtime.run_config import RunConfig
 from pypto_store import CacheConfig
+from pypto_store.config import is_path
 
 SCHEMA_VERSION = 1
 
@@ -41,7 +43,28 @@ _DTYPES = {dtype.constant_name: dtype for dtype in DTYPES if dtype.constant_name
 
 
 class WarmupFileError(ValueError):
-    """The configuration is malformed; says where in it and what would be right."""
+    """The configuration is malformed; each of `problems` is a line that says where and how."""
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+_Item = TypeVar("_Item")
+
+
+def all_of(checks: Iterable[Callable[[], _Item]]) -> list[_Item]:
+    """What each check gives; if some raise WarmupFileError, one with the problems of all."""
+    items: list[_Item] = []
+    problems: list[str] = []
+    for check in checks:
+        try:
+            items.append(check())
+        except WarmupFileError as error:
+            problems += error.problems
+    if problems:
+        raise WarmupFileError(*problems)
+    return items
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +109,7 @@ def load(path: Path) -> WarmupFile:
     try:
         return _file(document, path.absolute().parent)
     except WarmupFileError as error:
-        raise WarmupFileError(f"{path}: {error}") from None
+        raise WarmupFileError(*(f"{path}: {problem}" for problem in error.problems)) from None
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -112,14 +135,23 @@ def _file(document: object, folder: Path) -> WarmupFile:
     requests = fields["requests"]
     if not isinstance(requests, list):
         raise WarmupFileError("requests must be a list")
-    cache = None if "cache" not in fields else _cache(fields["cache"], folder)
-    return WarmupFile(
-        cache,
-        tuple(
-            _request(f"requests[{index}]", item, folder, cache)
+    problems: list[str] = []
+    cache = None
+    try:
+        if "cache" in fields:
+            cache = _cache(fields["cache"], folder)
+    except WarmupFileError as error:
+        problems += error.problems
+    try:
+        checked = all_of(
+            partial(_request, f"requests[{index}]", item, folder, cache)
             for index, item in enumerate(requests)
-        ),
-    )
+        )
+    except WarmupFileError as error:
+        problems += error.problems
+    if problems:
+        raise WarmupFileError(*problems)
+    return WarmupFile(cache, tuple(checked))
 
 
 def _cache(value: object, folder: Path) -> CacheConfig:
@@ -273,11 +305,14 @@ def _object(
     optional: AbstractSet[str] = frozenset(),
 ) -> dict[str, Any]:
     fields = _mapping(where, value)
-    for name in sorted(required - set(fields)):
-        raise WarmupFileError(f"{where} lacks {name!r}")
-    for name in sorted(set(fields) - required - optional):
-        known = ", ".join(sorted(required | optional))
-        raise WarmupFileError(f"{where} has the unknown key {name!r}; known are {known}")
+    known = ", ".join(sorted(required | optional))
+    problems = [f"{where} lacks {name!r}" for name in sorted(required - set(fields))]
+    problems += [
+        f"{where} has the unknown key {name!r}; known are {known}"
+        for name in sorted(set(fields) - required - optional)
+    ]
+    if problems:
+        raise WarmupFileError(*problems)
     return fields
 
 
@@ -288,7 +323,7 @@ def _boolean(where: str, value: object) -> bool:
 
 
 def _path(where: str, value: object, folder: Path) -> Path:
-    if not isinstance(value, str) or not value or "\0" in value:
+    if not isinstance(value, str) or not is_path(value):
         raise WarmupFileError(f"{where} must be a path, not {value!r}")
     return folder / value
 

@@ -24,7 +24,9 @@ def broken(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.F
 """
 
 
-def command(house: Any, *arguments: str) -> subprocess.CompletedProcess[str]:
+def command(
+    house: Any, *arguments: str, stdout: int = subprocess.PIPE
+) -> subprocess.CompletedProcess[str]:
     environ = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(house.modules), *house.import_roots]),
@@ -35,7 +37,8 @@ def command(house: Any, *arguments: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, "-m", "pypto.jit", *arguments],
         cwd=house.work,
         env=environ,
-        capture_output=True,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
         text=True,
         check=False,
     )
@@ -59,6 +62,11 @@ def warm(house: Any, *requests: dict[str, Any], **cache: Any) -> tuple[int, dict
 
 
 TENSOR = {"shape": [16, 64], "dtype": "FP32"}
+
+
+def declared(**change: Any) -> dict[str, Any]:
+    """A request whose `x` is not what the kernel declares."""
+    return {"kernel": "kernel", "tensors": {"x": {**TENSOR, **change}, "out": TENSOR}}
 
 
 def test_kernels_are_warmed_and_served(house: Any) -> None:
@@ -95,11 +103,50 @@ def test_one_bad_request_means_no_build_at_all(house: Any) -> None:
         ({"kernel": "scaled", "tensors": {"x": TENSOR, "y": TENSOR}}, "'y'"),
         ({"kernel": "scaled", "tensors": {"x": TENSOR, "out": TENSOR}}, "'s'"),
         ({"kernel": "kernel", "tensors": {"x": {**TENSOR, "dtype": "FP64"}}}, "FP64"),
+        (declared(dtype="FP16"), "fp16[16, 64]"),
+        (declared(shape=[16, 65]), "fp32[16, 65]"),
+        (declared(shape=[16]), "fp32[16]"),
     ):
         status, _, err = warm(house, {"kernel": "kernel"}, bad)
         assert status == 2
         assert word in err
+        assert len(err.splitlines()) == 1
         assert not house.root.exists()
+    status, _, err = warm(house, {"kernel": "no"}, {"kernel": "kernel"}, declared(shape=[1]))
+    assert status == 2
+    assert ["requests[0]" in line or "requests[2]" in line for line in err.splitlines()] == [
+        True
+    ] * 2
+
+
+def test_what_the_module_prints_is_no_part_of_the_report(house: Any) -> None:
+    noise = "print('loading')\n"
+    house.write(noise + house.KERNELS)
+    status, report, err = warm(house, {"kernel": "kernel"})
+    assert (status, report["requests"][0]["status"]) == (0, "ok")
+    assert "loading" in err
+
+
+def test_a_module_that_ends_the_process_is_an_error(house: Any) -> None:
+    house.write("import sys\nsys.exit(0)\n")
+    status, _, err = warm(house, {"kernel": "kernel"})
+    assert status == 2
+    assert "SystemExit" in err
+    house.write("raise KeyboardInterrupt\n")
+    status, _, err = warm(house, {"kernel": "kernel"})
+    assert (status, err) == (130, "error: interrupted\n")
+
+
+def test_a_report_that_nobody_takes_is_no_traceback(filled: Any) -> None:
+    reader, closed = os.pipe()
+    os.close(reader)
+    full = os.open("/dev/full", os.O_WRONLY)
+    for out, told in ((full, "No space left"), (closed, "")):
+        listed = command(filled, "stat", "--root", str(filled.root), stdout=out)
+        os.close(out)
+        assert listed.returncode == 1
+        assert told in listed.stderr
+        assert len(listed.stderr.splitlines()) == bool(told)
 
 
 def test_a_failing_kernel_does_not_stop_the_others(house: Any) -> None:

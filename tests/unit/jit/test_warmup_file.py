@@ -133,12 +133,32 @@ def test_every_documented_dtype(tmp_path: Path, dtype: str) -> None:
         ({"schema_version": 1, "cache": {"extra_source_paths": "a"}, "requests": []}, "extra"),
         ({"schema_version": 1, "cache": {"size": 3}, "requests": []}, "size"),
         ({"schema_version": 1, "cache": None, "requests": []}, "cache"),
+        # A lone surrogate is text in JSON, and no path of the system.
+        ({"schema_version": 1, "cache": {"root": "\ud800"}, "requests": []}, "root"),
+        (request(run_config={"save_kernels_dir": "\ud800"}), "save_kernels_dir"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, document: Any, culprit: str) -> None:
     with pytest.raises(WarmupFileError) as caught:
         parse(tmp_path, document)
     assert culprit in str(caught.value)
+
+
+def test_every_problem_is_a_line_of_its_own(tmp_path: Path) -> None:
+    document = {
+        "schema_version": 1,
+        "cache": {"size": 3, "colour": 4},
+        "requests": [{"kernel": 3}, {"kernel": "fine"}, {"run_config": {"platform": "b7"}, "x": 1}],
+    }
+    with pytest.raises(WarmupFileError) as caught:
+        parse(tmp_path, document)
+    places = [("cache", "colour"), ("cache", "size"), ("requests[0]", "3")]
+    places += [("requests[2]", "kernel"), ("requests[2]", "'x'")]
+    assert len(caught.value.problems) == len(places)
+    for problem, (where, what) in zip(caught.value.problems, places, strict=True):
+        assert where in problem
+        assert what in problem
+        assert "\n" not in problem
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

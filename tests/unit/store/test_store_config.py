@@ -40,6 +40,8 @@ def test_paths_are_normalised_to_path_objects():
         {"extra_source_paths": "kernels"},
         {"extra_source_paths": Path("kernels")},
         {"extra_source_paths": (b"x",)},
+        {"extra_source_paths": ("\ud800",)},
+        {"root": "\ud800"},
         {"extra_source_paths": 5},
         {"extra_fingerprint": 1},
     ],
