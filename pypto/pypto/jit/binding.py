@@ -17,6 +17,7 @@ from pypto.ir.nodes import Direction, DynDim, ScalarType, TensorType
 from pypto.jit.values import Unidentifiable, encode
 from pypto.language.markers import RUNTIME
 from pypto.language.source import ConstValue, ParamAnnotation, ParamCategory
+from pypto.runtime.device_tensor import DeviceTensor
 from pypto_store.records import Value
 
 _UNSET = object()
@@ -166,8 +167,10 @@ class Signature:
                 )
             return self._scalar(param, value)
         if not tensor:
+            hint = "; use torch.from_numpy" if type(value).__name__ == "ndarray" else ""
             raise TypeError(
-                f"{self._name}(): parameter {param.name!r} is a tensor, got {type(value).__name__}"
+                f"{self._name}(): parameter {param.name!r} is a tensor, got "
+                f"{type(value).__name__}{hint}"
             )
         return self._tensor(param, value)
 
@@ -256,11 +259,12 @@ def _is_tensor(value: object) -> bool:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
         return True
-    # Device tensors of the runtime have both, numbers have neither.
-    return hasattr(value, "shape") and hasattr(value, "dtype")
+    return isinstance(value, DeviceTensor)
 
 
 def _data_type(function: str, parameter: str, dtype: object) -> DataType:
+    if isinstance(dtype, DataType):  # a device tensor's
+        return dtype
     found = _BY_TORCH_NAME.get(str(dtype).rpartition(".")[2])
     if found is None or not str(dtype).startswith("torch."):
         raise TypeError(f"{function}(): parameter {parameter!r}: Unsupported torch dtype {dtype}")

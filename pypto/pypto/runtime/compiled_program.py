@@ -18,6 +18,7 @@ from pypto.ir.nodes import Program as IrProgram
 from pypto.runtime.arguments import Signature
 from pypto.runtime.chips import shared_chip
 from pypto.runtime.compiled_meta import CompiledMeta
+from pypto.runtime.config_argument import run_config
 from pypto.runtime.dispatch import Dispatcher
 from pypto.runtime.errors import SourceMap
 from pypto.runtime.host import host_compilers
@@ -208,7 +209,9 @@ class CompiledProgram:
         caller of many in-place calls the choice by configuration.
         """
         options = (
-            RunOptions(platform=self._meta.platform) if config is None else config.run_options()
+            RunOptions(platform=self._meta.platform)
+            if config is None
+            else run_config(config).run_options()
         )
         self._check_platform(options.platform)
         dispatcher = self._dispatchers.get(options)

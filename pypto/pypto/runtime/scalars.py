@@ -44,13 +44,13 @@ def encode_scalar(dtype: DataType, value: object, what: str) -> int:
 
 
 def _encode_int(dtype: DataType, value: object, what: str) -> int:
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise TypeError(f"{what} must be an integer, got {_shown(value)}") from None
+    # Tensors and arrays of one element can be an index, but are no numbers.
+    if not isinstance(value, int | numbers.Integral):
+        raise TypeError(f"{what} must be an integer, got {_shown(value)}")
+    number = operator.index(value)
     low, high = INT_RANGES[dtype.name]
     if not low <= number <= high:
-        raise ValueError(f"{what} must be from {low} to {high}, got {number}")
+        raise ValueError(f"{what} must be from {low} to {high}, got {_shown(value)}")
     return number & _MASK
 
 
@@ -67,7 +67,7 @@ def _number(value: object, what: str) -> float:
     try:
         return float(value)
     except OverflowError:
-        raise ValueError(f"{what} is out of range: {value!r}") from None
+        raise ValueError(f"{what} is out of range: {_shown(value)}") from None
 
 
 def _pack(layout: str, value: float, dtype: DataType, what: str) -> int:
@@ -110,5 +110,8 @@ _ENCODERS: Mapping[str, Callable[[DataType, object, str], int]] = MappingProxyTy
 
 
 def _shown(value: object) -> str:
+    # Python refuses to write out a number of thousands of digits.
+    if isinstance(value, int) and value.bit_length() > 128:
+        return f"int of {value.bit_length()} bits"
     shown = repr(value)
     return f"{type(value).__name__} {shown if len(shown) <= 40 else shown[:37] + '...'}"

@@ -3,6 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pypto.language as pl
 import pytest
 import torch
@@ -153,8 +154,9 @@ REFUSED: dict[str, tuple[Signature, tuple[Any, ...], dict[str, Any], str]] = {
         signature(X),
         (SimpleNamespace(shape=(1,), dtype="float32"),),
         {},
-        "Unsupported torch dtype",
+        "'x' is a tensor, got SimpleNamespace",
     ),
+    "array": (signature(X), (np.ones((16, 64)),), {}, "got ndarray; use torch.from_numpy"),
     "constant": (signature(C), (), {"c": object()}, "constexpr 'c'"),
     "missing constant": (signature(C), (), {}, "missing a required argument: 'c'"),
 }
@@ -167,3 +169,8 @@ def test_what_does_not_fit_is_named(name: str) -> None:
         bind(sig, *args, **kwargs)
     assert text in str(caught.value)
     assert "k" in str(caught.value)
+
+
+@pytest.mark.parametrize("number", [np.int64(2), np.int8(2), np.array(2)[()]])
+def test_a_numpy_number_is_a_scalar(number: Any) -> None:
+    assert bind(signature(S), number).arguments["s"] == ScalarType(INT32)

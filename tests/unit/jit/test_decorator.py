@@ -4,8 +4,10 @@ from typing import Any
 
 import pypto.language as pl
 import pytest
+import torch
 from pypto import cache_stats
 from pypto.jit import JITFunction
+from pypto.runtime.options import RunOptions
 
 
 @pl.jit
@@ -115,3 +117,22 @@ def test_a_lambda_is_no_kernel() -> None:
     kernel_of_one_line = pl.jit(lambda x: x)
     with pytest.raises(Exception, match="lambda"):
         kernel_of_one_line.specialize()
+
+
+def test_only_functions_that_def_defines_are_decorated() -> None:
+    async def later(x: pl.Tensor) -> None: ...
+
+    for function, what in ((lambda x: None, "a lambda"), (later, "an async function")):
+        for decorate in (pl.jit, pl.jit.incore, pl.jit.inline):
+            with pytest.raises(TypeError, match=f"with def, not {what}: .*test_decorator.py:"):
+                decorate(function)
+
+
+@pytest.mark.parametrize("config", [3, {}, "a2a3sim", RunOptions(platform="a2a3sim")])
+def test_a_configuration_is_a_run_config(config: Any) -> None:
+    tensors = torch.empty(16, 64, device="meta"), torch.empty(16, 64, device="meta")
+    message = f"config must be a pypto.runtime.RunConfig, got {type(config).__name__}"
+    for request in (kernel, kernel.compile, kernel.warmup, kernel.lower, kernel.specialize):
+        for error in (TypeError, AttributeError):
+            with pytest.raises(error, match=message):
+                request(*tensors, config=config)

@@ -28,12 +28,12 @@ def read_signature(source: FunctionSource) -> tuple[ParamAnnotation, ...]:
     """
     frame = annotation_frame(source)
     arguments = source.tree.args
-    for extra in (arguments.vararg, arguments.kwarg):
+    for stars, extra in (("*", arguments.vararg), ("**", arguments.kwarg)):
         if extra is not None:
             raise frame.error(
                 UnsupportedFeatureError,
                 extra,
-                f"a kernel has a fixed list of parameters, so it cannot have *{extra.arg}",
+                f"a kernel has a fixed list of parameters, so it cannot have {stars}{extra.arg}",
             )
     plain = [*arguments.posonlyargs, *arguments.args]
     defaults: list[ast.expr | None] = [None] * (len(plain) - len(arguments.defaults))
