@@ -238,14 +238,14 @@ def _declare(
 ) -> JITFunction:
     if not isinstance(function, FunctionType):
         raise TypeError(f"pl.jit decorates functions defined with def, not {function!r}")
+    if not isinstance(auto_scope, bool):
+        raise TypeError(f"auto_scope must be True or False, not {auto_scope!r}")
     if function.__name__ == "<lambda>" or function.__code__.co_flags & _NOT_PLAIN:
         what = "a lambda" if function.__name__ == "<lambda>" else "an async function"
         raise TypeError(
             f"pl.jit decorates functions defined with def, not {what}: "
             f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
         )
-    if not isinstance(auto_scope, bool):
-        raise TypeError(f"auto_scope must be True or False, not {auto_scope!r}")
     text = TEXTS.of(function.__code__, function.__globals__)
     enclosing = enclosing_values(function, text, frame)
     return JITFunction(Declaration(function, kind, level, auto_scope, text, enclosing))
