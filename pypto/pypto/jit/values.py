@@ -55,7 +55,7 @@ def encode(value: object, special: Encoder, depth: int = 0) -> bytes:
         inside = encode(value.value, special, depth + 1)
         return _framed(b"e", _name(kind) + b"." + _utf8(value.name) + b"\0" + inside)
     if isinstance(value, int) and kind is int:
-        return _framed(b"i", b"%d" % value)
+        return _framed(b"i", b"%x" % value)  # hexadecimal: decimal digits are limited
     if isinstance(value, float) and kind is float:
         return b"f" + struct.pack(">d", _NAN if math.isnan(value) else value)
     if isinstance(value, complex) and kind is complex:

@@ -113,12 +113,6 @@ def test_a_kernel_of_a_factory_sees_the_factorys_names() -> None:
     assert shapes == [16, 32]
 
 
-def test_a_lambda_is_no_kernel() -> None:
-    kernel_of_one_line = pl.jit(lambda x: x)
-    with pytest.raises(Exception, match="lambda"):
-        kernel_of_one_line.specialize()
-
-
 def test_only_functions_that_def_defines_are_decorated() -> None:
     async def later(x: pl.Tensor) -> None: ...
 

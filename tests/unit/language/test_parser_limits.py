@@ -11,6 +11,24 @@ from pypto.ir.dtypes import INT32, UINT8
 from pypto.language.parser.diagnostics import exceptions as errors
 from pypto.language.parser.frame import MAX_NESTING
 
+ENORMOUS = 10**5000
+
+
+class Contrary:
+    """Raises whatever one does with it."""
+
+    def __getattr__(self, name: str) -> object:
+        raise KeyError(name)
+
+    def __add__(self, other: object) -> object:
+        raise RuntimeError("no sum")
+
+    def __repr__(self) -> str:
+        raise OSError("no text")
+
+
+CONTRARY = Contrary()
+
 
 def _kernel(text: str) -> Any:
     name = f"<limits {len(text)} {hash(text)}>"
@@ -76,3 +94,44 @@ def test_only_signed_elements_have_a_sign(lang: Any) -> None:
         tensor = lang.tensor(4, 8, dtype=UINT8)
         with pytest.raises(errors.InvalidOperationError, match=r"sign, but got a tensor uint8"):
             lang.parse(kernel, x=tensor, y=tensor)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("ENORMOUS", "an integer of 16610 bits cannot be used"),
+        ("0 - ENORMOUS", "an integer of 16610 bits cannot be used"),
+        ("10 ** 10 ** 9", "more than 1024 bits"),
+        ("1 << 10 ** 12", "more than 1024 bits"),
+        ("len([0] * 10 ** 12)", "more than 65536 items"),
+        ("len(10 ** 12 * (0,))", "more than 65536 items"),
+        ("len('ab' * 40000)", "more than 65536 items"),
+        ("CONTRARY.value", r"cannot read 'CONTRARY.value': KeyError: 'value'"),
+        ("CONTRARY + 1", "cannot evaluate '\\+' on a Python Contrary, 1: no sum"),
+        ("len(f'{CONTRARY}')", "cannot evaluate str on a Python Contrary: no text"),
+    ],
+)
+def test_what_is_computed_while_compiling_has_limits(
+    lang: Any, expression: str, message: str
+) -> None:
+    text = f"def kernel(x: pl.Tensor, y: pl.Out[pl.Tensor]):\n    m = {expression}\n"
+    function = _kernel(text)
+    function.__globals__.update(ENORMOUS=ENORMOUS, CONTRARY=CONTRARY)
+    with pytest.raises(errors.InvalidOperationError, match=message) as caught:
+        lang.parse(function, x=lang.tensor(2, 4), y=lang.tensor(2, 4))
+    assert caught.value.line == 2
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("2 ** 63 - 2 ** 63", 0),
+        ("(-2) ** 62 // 2 ** 61", 2),
+        ("1 ** 10 ** 12", 1),
+        ("-5 << 3", -40),
+    ],
+)
+def test_what_stays_within_them_is_computed(lang: Any, expression: str, value: int) -> None:
+    head = "def kernel(x: pl.Tensor, y: pl.Out[pl.Tensor]):\n"
+    function = _kernel(head + f"    pl.static_assert(({expression}) == {value})\n")
+    lang.parse(function, x=lang.tensor(2, 4), y=lang.tensor(2, 4))

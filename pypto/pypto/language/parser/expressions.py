@@ -16,7 +16,7 @@ from pypto.language.parser.diagnostics.exceptions import (
     UnsupportedFeatureError,
 )
 from pypto.language.parser.elementwise import matrix_product, negated, on_shaped
-from pypto.language.parser.folding import BINARY, COMPARE, SYMBOLS, UNARY
+from pypto.language.parser.folding import BINARY, COMPARE, MAX_BITS, SYMBOLS, UNARY
 from pypto.language.parser.frame import Frame, did_you_mean
 from pypto.language.parser.scalars import (
     binary_scalar,
@@ -47,7 +47,14 @@ def evaluate(frame: Frame, node: ast.expr, hint: str = "") -> Value:
             node,
             f"{_NAMES.get(type(node), type(node).__name__)} cannot be used in a kernel",
         )
-    return handler(frame, node, hint)
+    value = handler(frame, node, hint)
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        raise frame.error(
+            InvalidOperationError,
+            node,
+            f"an integer of {value.bit_length()} bits cannot be used in a kernel",
+        )
+    return value
 
 
 def _constant(frame: Frame, node: ast.Constant, hint: str) -> Value:
@@ -80,6 +87,11 @@ def _attribute(frame: Frame, node: ast.Attribute, hint: str) -> Value:
         raise frame.error(
             UndefinedVariableError, node, f"{where!r} has no attribute {node.attr!r}{hint}"
         ) from None
+    except RecursionError:
+        raise
+    except Exception as error:  # whatever the user's own class raises
+        reason = f"cannot read {ast.unparse(node)!r}: {type(error).__name__}: {error}"
+        raise frame.error(InvalidOperationError, node, reason) from error
 
 
 def _shaped_attribute(frame: Frame, base: Var, node: ast.Attribute) -> Value:
@@ -323,7 +335,11 @@ def _formatted(frame: Frame, node: ast.JoinedStr, hint: str) -> Value:
                     UnsupportedFeatureError, part, "formats in an f-string are not supported"
                 )
             value = evaluate(frame, part.value)
-            parts.append(show_value(value) if isinstance(value, Var) else str(value))
+            parts.append(
+                show_value(value)
+                if isinstance(value, Var)
+                else str(fold(frame, str, (value,), part, "str"))
+            )
         else:
             assert isinstance(part, ast.Constant)
             parts.append(str(part.value))

@@ -10,16 +10,46 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+# More than any element type has, and little enough to be written into a message.
+MAX_BITS = 1024
+_MAX_ITEMS = 65536
+
+
+def _power(base: Any, exponent: Any) -> object:
+    if isinstance(base, int) and isinstance(exponent, int):
+        _within(base.bit_length() * exponent if abs(base) > 1 else 0, MAX_BITS, "bits")
+    return operator.pow(base, exponent)
+
+
+def _shifted(value: Any, count: Any) -> object:
+    if isinstance(value, int) and isinstance(count, int):
+        _within(value.bit_length() + count if value else 0, MAX_BITS, "bits")
+    return operator.lshift(value, count)
+
+
+def _times(left: Any, right: Any) -> object:
+    for items, count in ((left, right), (right, left)):
+        if isinstance(items, str | list | tuple) and isinstance(count, int):
+            _within(len(items) * count, _MAX_ITEMS, "items")
+    return operator.mul(left, right)
+
+
+def _within(size: int, limit: int, what: str) -> None:
+    """Before Python computes for hours, or takes all the memory there is."""
+    if size > limit:
+        raise ValueError(f"the result has more than {limit} {what}")
+
+
 BINARY: Mapping[type[ast.AST], Callable[[Any, Any], object]] = MappingProxyType(
     {
         ast.Add: operator.add,
         ast.Sub: operator.sub,
-        ast.Mult: operator.mul,
+        ast.Mult: _times,
         ast.Div: operator.truediv,
         ast.FloorDiv: operator.floordiv,
         ast.Mod: operator.mod,
-        ast.Pow: operator.pow,
-        ast.LShift: operator.lshift,
+        ast.Pow: _power,
+        ast.LShift: _shifted,
         ast.RShift: operator.rshift,
         ast.BitAnd: operator.and_,
         ast.BitOr: operator.or_,

@@ -173,11 +173,13 @@ def fold(
     assert callable(function)
     try:
         result: Value = function(*operands)
-    except (ArithmeticError, TypeError, ValueError, LookupError) as error:
+    except RecursionError:
+        raise
+    except Exception as error:  # operators of the user's own classes raise what they like
         shown = ", ".join(show_value(operand) for operand in operands)
         raise frame.error(
             InvalidOperationError, node, f"cannot evaluate {what} on {shown}: {error}"
-        ) from None
+        ) from error
     return result
 
 

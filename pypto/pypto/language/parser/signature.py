@@ -108,14 +108,14 @@ def _classify(frame: Frame, argument: ast.arg) -> _Kind:
 
 def _advice(argument: ast.arg, value: Value) -> str:
     name = argument.arg
-    if value in (markers.Out, markers.InOut):
+    if value is markers.Out or value is markers.InOut:
         assert isinstance(value, type)
         return f"parameter {name!r}: write pl.{value.__name__}[pl.Tensor]"
     if value is markers.Scalar:
         return f"parameter {name!r}: a scalar needs its element type, such as pl.Scalar[pl.INT32]"
     if value is markers.Tile or isinstance(value, markers.Tile):
         return f"parameter {name!r}: a tile cannot be a parameter; pass a pl.Tensor and load it"
-    if value in (int, float, bool):
+    if value is int or value is float or value is bool:
         return (
             f"parameter {name!r}: for a number given at each run write pl.Scalar[pl.INT64] or "
             "another element type, for one fixed at compile time pl.constexpr"
