@@ -187,19 +187,20 @@ class Resolver:
             application=application,
             specialization=request.specialization.digest,
         )
-        persistent = Persistent(
-            store=self._stores.at(policy),
-            key=key,
-            recipe=request.recipe,
-            parent=request.parent,
-            meter=meter,
-            statistics=self._statistics,
-            recheck=lambda: self._changed(request, application),
-            patched=self._toolchain.patched,
-            private=self._private(request, meter),
-        )
 
         def restore_or_build() -> CompiledProgram:
+            parent = request.parent
+            persistent = Persistent(
+                store=self._stores.at(policy),
+                key=key,
+                recipe=request.recipe,
+                parent=parent,
+                meter=meter,
+                statistics=self._statistics,
+                recheck=lambda: self._changed(request, application),
+                patched=self._toolchain.patched,
+                private=PrivateBuilds(request.recipe, lambda: parent, meter),
+            )
             compiled = persistent.restore_or_build()
             if compiled.artifact_key is not None and not policy.readonly:
                 self._toolchain.remember(identity, root)
