@@ -6,13 +6,13 @@ from pypto.jit.placement import fresh_directory, private_parent
 
 
 def test_private_output_goes_to_the_working_directory() -> None:
-    assert private_parent({}, "/work", None) == "/work/build_output"
-    assert private_parent({}, "/work", "/cache") == "/work/build_output"
+    assert private_parent({}, "/project", None) == "/project/build_output"
+    assert private_parent({}, "/project", "/cache") == "/project/build_output"
 
 
 def test_the_environment_may_move_it() -> None:
     environ = {"PYPTO_PROG_BUILD_DIR": "elsewhere"}
-    assert private_parent(environ, "/work", None) == "/work/elsewhere"
+    assert private_parent(environ, "/project", None) == "/project/elsewhere"
 
 
 def test_it_never_lies_in_the_cache(tmp_path: Path) -> None:

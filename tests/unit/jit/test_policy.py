@@ -74,13 +74,13 @@ def test_relative_paths_are_taken_from_the_directory_of_the_request() -> None:
 
 def test_the_default_root_is_below_home_whatever_xdg_says() -> None:
     environ = {"HOME": "/home/user", "XDG_CACHE_HOME": "/elsewhere"}
-    policy = capture_policy(CacheConfig(enabled=True), environ, "/work")
+    policy = capture_policy(CacheConfig(enabled=True), environ, "/project")
     assert policy.root == "/home/user/.cache/pypto/jit"
 
 
 def test_a_relative_home_is_taken_from_the_working_directory() -> None:
-    policy = capture_policy(CacheConfig(enabled=True), {"HOME": "here"}, "/work")
-    assert policy.root == "/work/here/.cache/pypto/jit"
+    policy = capture_policy(CacheConfig(enabled=True), {"HOME": "here"}, "/project")
+    assert policy.root == "/project/here/.cache/pypto/jit"
 
 
 @pytest.mark.parametrize("environ", [{}, {"HOME": ""}])
@@ -90,11 +90,11 @@ def test_without_home_the_list_of_users_decides(
     # os.path.expanduser gives "/" for an empty HOME and "~" for a user it does not know.
     monkeypatch.setenv("HOME", "")
     user = pwd.getpwuid(os.getuid())
-    policy = capture_policy(CacheConfig(enabled=True), environ, "/work")
+    policy = capture_policy(CacheConfig(enabled=True), environ, "/project")
     assert policy.root == os.path.join(user.pw_dir, ".cache/pypto/jit")
     monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
     with pytest.raises(ValueError, match="PYPTO_CACHE_DIR"):
-        capture_policy(CacheConfig(enabled=True), environ, "/work")
+        capture_policy(CacheConfig(enabled=True), environ, "/project")
 
 
 def test_policies_cannot_be_changed() -> None:
