@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -89,3 +91,22 @@ def test_what_has_no_content_is_refused_and_not_read(tmp_path: Path) -> None:
     for path in (tmp_path / "pipe.py", Path("/dev/zero"), tmp_path, tmp_path / "directory"):
         with pytest.raises(ExtraSourceError, match="neither a file nor a directory"):
             digest(path)
+
+
+def test_the_order_that_a_directory_is_read_in_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.py").write_text(name)
+    real = os.scandir
+
+    def read(backwards: bool) -> str:
+        @contextlib.contextmanager
+        def scandir(path: str) -> Iterator[list[os.DirEntry[str]]]:
+            with real(path) as entries:
+                yield sorted(entries, key=lambda entry: entry.name, reverse=backwards)
+
+        monkeypatch.setattr(os, "scandir", scandir)
+        return digest(tmp_path)
+
+    assert read(backwards=False) == read(backwards=True)

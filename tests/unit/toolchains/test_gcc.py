@@ -198,3 +198,29 @@ def test_a_specs_file_of_the_driver_is_part_of_it(
     (libraries / "specs").write_text("*lib:\n-lstdc++\n\n")
     after = evidence(capture(environ, tmp_path, records))
     assert before.digest != after.digest
+
+
+def test_a_record_made_with_relative_search_paths_serves_its_directory_alone(
+    environ: dict[str, str], tmp_path: Path, records: ProbeRecords
+) -> None:
+    def record_name(search: str, root: str) -> str:
+        (tmp_path / root).mkdir(exist_ok=True)
+        made = capture({**environ, "COMPILER_PATH": search}, tmp_path / root, records).record
+        assert made is not None
+        return made[0]
+
+    assert record_name("bin", "one") != record_name("bin", "two")
+    assert record_name("/nowhere", "one") == record_name("/nowhere", "two")
+
+
+def test_the_linker_under_its_preferred_name_is_the_one_named(
+    environ: dict[str, str], tmp_path: Path, records: ProbeRecords
+) -> None:
+    linker = shutil.which("ld", path=environ["PATH"])
+    assert linker is not None
+    preferred = tmp_path / "bin" / "real-ld"
+    preferred.parent.mkdir()
+    shutil.copy(linker, preferred)
+    environ["COMPILER_PATH"] = str(preferred.parent)
+    facts = dict(evidence(capture(environ, tmp_path, records)).facts)
+    assert facts["ld.path"] == str(preferred)
