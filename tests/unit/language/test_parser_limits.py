@@ -8,6 +8,7 @@ from typing import Any
 import pypto.language as pl
 import pytest
 from pypto.ir.dtypes import INT32, UINT8
+from pypto.language.parser import loops
 from pypto.language.parser.diagnostics import exceptions as errors
 from pypto.language.parser.frame import MAX_NESTING
 
@@ -135,3 +136,47 @@ def test_what_stays_within_them_is_computed(lang: Any, expression: str, value: i
     head = "def kernel(x: pl.Tensor, y: pl.Out[pl.Tensor]):\n"
     function = _kernel(head + f"    pl.static_assert(({expression}) == {value})\n")
     lang.parse(function, x=lang.tensor(2, 4), y=lang.tensor(2, 4))
+
+
+@pytest.mark.parametrize("rebind", ["t = t", "t, u = u, t\n{0}t, u = u, t", "m = m"])
+def test_a_body_is_not_parsed_twice_at_every_level(
+    lang: Any, rebind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    levels, attempts = 16, []
+    attempt = loops._attempt
+    monkeypatch.setattr(
+        loops, "_attempt", lambda *args: (attempts.append(args[1].var), attempt(*args))
+    )
+    lines = ["def kernel(x: pl.Tensor, y: pl.Out[pl.Tensor], n: pl.INT32):"]
+    lines += [
+        "    with pl.at(level=pl.Level.CORE_GROUP):",
+        "        t = pl.load(x, [0, 0], [2, 4])",
+    ]
+    lines += ["        m = n", "        u = pl.neg(t)"]
+    indents = ["    " * (level + 2) for level in range(levels + 1)]
+    lines += [f"{indents[level]}for i{level} in pl.range(n):" for level in range(levels)]
+    lines += [indents[levels] + rebind.format(indents[levels])]
+    lines += ["        y = pl.store(pl.add(t, m), [0, 0], y)"]
+    tensor = lang.tensor(2, 4, dtype=INT32)
+    lang.parse(_kernel("\n".join(lines) + "\n"), x=tensor, y=tensor, n=INT32)
+    assert len(attempts) < 4 * levels**2  # and not 2**levels
+
+
+def test_what_an_outer_loop_changes_is_seen_inside(lang: Any) -> None:
+    """`k` turns out to be a float, which makes `m` one too, in both loops."""
+
+    def kernel(x: pl.Tensor, y: pl.Out[pl.Tensor], n: pl.INT32):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.load(x, [0, 0], [2, 4])
+            m = n
+            k = 0
+            for _ in pl.range(n):
+                for _ in pl.range(n):
+                    m = m + k
+                k = k * 1.5
+            y = pl.store(pl.add(t, pl.cast(m, pl.INT32)), [0, 0], y)
+
+    tensor = lang.tensor(2, 4, dtype=INT32)
+    shown = lang.parse(kernel, x=tensor, y=tensor, n=INT32).as_python()
+    assert "init_values=(0.0, n_2,)" in shown
+    assert "m_2: pl.Scalar[pl.FP32] = pl.scalar.add(m_1, k)" in shown

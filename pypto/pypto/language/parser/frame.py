@@ -59,6 +59,9 @@ class Builder:
     # For each defined function, the parameters that its call evaluates to.
     results: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
+    # For each loop, names that turned out to stay what they are. The loop around it may need more
+    # attempts; without this each of them would double the attempts here, at every level.
+    unchanged: dict[ast.For, frozenset[str]] = field(default_factory=dict)
     # Loops and run-time branches that are open.
     nesting: int = 0
 

@@ -64,6 +64,9 @@ class _Plan:
     """
 
     stable: set[str] = field(default_factory=set)
+    expected: set[str] = field(
+        default_factory=set
+    )  # stable in an earlier attempt at a loop outside
     tensors: set[str] = field(default_factory=set)
     dtypes: dict[str, DataType] = field(default_factory=dict)
 
@@ -79,7 +82,8 @@ def for_statement(frame: Frame, node: ast.For) -> None:
     header = _header(frame, node)
     implicit = _implicit(frame, header)
     state = _State(frame)
-    plan = _Plan()
+    expected = frame.builder.unchanged.get(node, frozenset())
+    plan = _Plan(stable=set(expected), expected=set(expected))
     try:
         while True:
             try:
@@ -87,6 +91,7 @@ def for_statement(frame: Frame, node: ast.For) -> None:
             except _Again:
                 state.restore()
             else:
+                frame.builder.unchanged[node] = frozenset(plan.stable)
                 return
     except ParserError as error:
         # A number that the body rebinds in a dead branch only has to stay known: a shape may be
@@ -335,6 +340,10 @@ def _needs_carrying(
 ) -> None:
     """A name that was thought to stay the same does not."""
     where = "changes in this loop"
+    if name in plan.expected:
+        plan.expected.discard(name)
+        plan.stable.discard(name)
+        raise _Again
     if name in plan.stable:
         # It was stable only while the loop saw it as a run-time value.
         detail = f"it starts as {show_value(start)} and becomes {show_value(final)}"
