@@ -2,19 +2,19 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <atomic>
 #include <exception>
 #include <map>
 #include <memory>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "../runtime/src/chip.h"
 #include "../runtime/src/program.h"
 #include "bound_call.h"
+#include "file_hashing.h"
 #include "python_run.h"
 #include "sha256.h"
 #include "without_gil.h"
@@ -134,46 +134,73 @@ py::object bind_program(
   return py::reinterpret_steal<py::object>(call);
 }
 
-// Opening a small file costs as much as hashing it, and files are independent: from a few on, a
-// second thread halves the wait.
-void hash_all(const std::vector<std::string>& paths, std::vector<Sha256>& digests) {
-  constexpr size_t kWorthAThread = 16;
-  std::atomic<size_t> next{0};
-  const auto work = [&](std::exception_ptr& failure) {
-    try {
-      for (size_t i = next++; i < paths.size(); i = next++) digests[i] = sha256_file(paths[i]);
-    } catch (...) {
-      failure = std::current_exception();
-      next = paths.size();
-    }
-  };
-  std::exception_ptr failures[2];
-  std::thread helper;
-  if (paths.size() >= kWorthAThread) {
-    try {
-      helper = std::thread([&] { work(failures[1]); });
-    } catch (const std::system_error&) {
-      // No thread to be had: this one does it all.
-    }
-  }
-  work(failures[0]);
-  if (helper.joinable()) helper.join();
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+py::bytes as_bytes(const Sha256& digest) {
+  return py::bytes(reinterpret_cast<const char*>(digest.data()), digest.size());
 }
 
-py::list sha256_files(const std::vector<std::string>& paths) {
-  std::vector<Sha256> digests(paths.size());
+py::list sha256_files(std::vector<std::string> paths) {
+  FileHashing hashing(std::move(paths));
+  const std::vector<Sha256>* digests = nullptr;
   {
     const WithoutGil here;
-    hash_all(paths, digests);
+    digests = &hashing.wait();
   }
-  py::list result(digests.size());
-  for (size_t i = 0; i < digests.size(); ++i) {
-    result[i] = py::bytes(reinterpret_cast<const char*>(digests[i].data()), digests[i].size());
-  }
+  py::list result;
+  for (const Sha256& digest : *digests) result.append(as_bytes(digest));
   return result;
+}
+
+// The sources of several directories, being hashed.
+class PySourceHashing {
+ public:
+  PySourceHashing(const std::vector<std::string>& roots, const SourceRules& rules) {
+    const WithoutGil here;
+    std::vector<std::string> paths;
+    try {
+      for (const std::string& root : roots) {
+        names_.push_back(list_sources(root, rules));
+        for (const std::string& name : names_.back()) paths.push_back(root + "/" + name);
+      }
+    } catch (const std::system_error&) {
+      failure_ = std::current_exception();
+      return;
+    }
+    hashing_ = std::make_unique<FileHashing>(std::move(paths));
+  }
+
+  py::list wait() {
+    if (failure_) std::rethrow_exception(failure_);
+    const std::vector<Sha256>* digests = nullptr;
+    {
+      const WithoutGil here;
+      digests = &hashing_->wait();
+    }
+    auto digest = digests->begin();
+    py::list result;
+    for (const std::vector<std::string>& names : names_) {
+      py::list files;
+      for (const std::string& name : names) {
+        const auto text = py::reinterpret_steal<py::object>(
+            PyUnicode_DecodeFSDefaultAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
+        if (!text) throw py::error_already_set();
+        files.append(py::make_tuple(text, as_bytes(*digest++)));
+      }
+      result.append(files);
+    }
+    return result;
+  }
+
+ private:
+  std::vector<std::vector<std::string>> names_;
+  std::exception_ptr failure_;
+  std::unique_ptr<FileHashing> hashing_;
+};
+
+std::unique_ptr<PySourceHashing> hash_sources(const std::vector<std::string>& roots,
+                                              std::vector<std::string> suffixes,
+                                              std::vector<std::string> skipped_directories) {
+  return std::make_unique<PySourceHashing>(
+      roots, SourceRules{std::move(suffixes), std::move(skipped_directories)});
 }
 
 py::dict build_info() {
@@ -236,6 +263,13 @@ PYBIND11_MODULE(_native, m) {
         "Bytes of on-chip memory: architecture -> region -> bytes.");
   m.def("sha256_files", &sha256_files, py::arg("paths"),
         "SHA-256 digests of the files' contents, in order, computed without the GIL. OSError.");
+  py::class_<PySourceHashing>(m, "SourceHashing", "Sources of directories, being hashed.")
+      .def("wait", &PySourceHashing::wait,
+           "For each directory its (relative name, SHA-256) pairs, in no order. OSError.");
+  m.def("hash_sources", &hash_sources, py::arg("roots"), py::arg("suffixes"),
+        py::arg("skipped_directories"),
+        "Lists the files below `roots` that have one of the suffixes, and begins to hash them.\n"
+        "Names without a dot are taken for directories, links to them too.");
 
   py::class_<PyChip>(m, "Chip",
                      "A simulated chip. Its threads start when first needed, in any process.")

@@ -170,19 +170,17 @@ Sha256 Sha256Hasher::finish() noexcept {
   return digest;
 }
 
-Sha256 sha256_file(const std::string& path) {
-  constexpr size_t kChunk = size_t{256} << 10;
+Sha256 sha256_file(const std::string& path, FileBuffer& buffer) {
   const File file(path);
-  const auto buffer = std::make_unique_for_overwrite<unsigned char[]>(kChunk);
   Sha256Hasher hasher;
   for (;;) {
-    const ssize_t got = read(file.fd(), buffer.get(), kChunk);
+    const ssize_t got = read(file.fd(), buffer.data(), buffer.size());
     if (got < 0) {
       if (errno == EINTR) continue;
       throw std::system_error(errno, std::generic_category(), path);
     }
     if (got == 0) return hasher.finish();
-    hasher.update(buffer.get(), static_cast<size_t>(got));
+    hasher.update(buffer.data(), static_cast<size_t>(got));
   }
 }
 

@@ -23,7 +23,10 @@ class Sha256Hasher {
   uint64_t total_bytes_ = 0;
 };
 
+// What a file is read into; one for many files.
+using FileBuffer = std::array<unsigned char, size_t{64} << 10>;
+
 // Throws std::system_error with the file's errno.
-Sha256 sha256_file(const std::string& path);
+Sha256 sha256_file(const std::string& path, FileBuffer& buffer);
 
 }  // namespace pypto_native

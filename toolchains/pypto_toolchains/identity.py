@@ -19,7 +19,7 @@ from pypto_toolchains.environment import EnvironmentRegistry
 from pypto_toolchains.evidence import Evidence, Unavailable
 from pypto_toolchains.gcc import capture_gcc, has_relative_entry
 from pypto_toolchains.interpreter import InterpreterUnknown, interpreter_facts
-from pypto_toolchains.packages import FileHasher, PackageRoot, package_digests
+from pypto_toolchains.packages import PackageRoot, SourceHashes, package_digests
 from pypto_toolchains.ptoas import capture_ptoas
 from pypto_toolchains.records import ProbeRecords
 from pypto_toolchains.sdk import SdkUnknown, is_revision, isa_pin
@@ -92,24 +92,46 @@ class ToolchainIdentity:
 class InstallationIdentity:
     """The parts of the identity that cannot change while the process lives.
 
-    Installed files are immutable within a process, so this is captured once and kept.
+    Installed files are immutable within a process, so this is captured once and kept. `hashes`,
+    begun for the packages, is waited for when a part that needs it is first asked for: by then
+    it had the time that the other parts took.
     """
 
-    def __init__(self, installation: Installation, hasher: FileHasher) -> None:
+    def __init__(self, installation: Installation, hashes: SourceHashes) -> None:
         self.installation = installation
-        self.pypto: Evidence | Unavailable
-        self.runtime: Evidence | Unavailable
+        self._hashes = hashes
+        self._parts: tuple[Evidence, Evidence] | Unavailable | None = None
         self.pto_isa = _pto_isa(installation)
+
+    def parts(self) -> tuple[Evidence, Evidence] | Unavailable:
+        """The `pypto` and `runtime` components."""
+        if self._parts is None:
+            self._parts = self._captured()
+        return self._parts
+
+    def _captured(self) -> tuple[Evidence, Evidence] | Unavailable:
+        installation = self.installation
         try:
+            interpreter = interpreter_facts()
             native = native_identity(installation.native)
-            sources = package_digests(installation.packages, (installation.runtime_part,), hasher)
+            sources = package_digests(
+                installation.packages, (installation.runtime_part,), self._hashes
+            )
+        except InterpreterUnknown as error:
+            return Unavailable("pypto", str(error))
         except (OSError, NotElf, MalformedElf) as error:
-            self.pypto = Unavailable("pypto", f"cannot identify the imported package: {error}")
-            self.runtime = self.pypto
-            return
+            return Unavailable("pypto", f"cannot identify the imported package: {error}")
+        revision = installation.sdk_revision
+        if not is_revision(revision):
+            return Unavailable("runtime", f"{installation.sdk_root} records no build revision")
         runtime = sources.pop("/".join(installation.runtime_part))
-        self.pypto = _pypto(tuple(sources.items()), native)
-        self.runtime = _runtime(installation, runtime, native)
+        packages = tuple((f"package.{name}", digest) for name, digest in sources.items())
+        return (
+            Evidence.of("pypto", (*packages, ("native", native), *interpreter)),
+            Evidence.of(
+                "runtime", (("sdk.revision", revision), ("native", native), ("sources", runtime))
+            ),
+        )
 
 
 def capture_build_identity(
@@ -134,8 +156,11 @@ def capture_build_identity(
     bundled = Path(installed.installation.sdk_root, "bin", "ptoas")
     ptoas = capture_ptoas(environ, bundled, Path(project_root))
     device = capture_gcc(compiler, environ, project_root, records)
-    components: list[Evidence] = []
-    for outcome in (installed.pypto, installed.runtime, installed.pto_isa, ptoas, device.outcome):
+    parts = installed.parts()
+    if isinstance(parts, Unavailable):
+        return parts
+    components: list[Evidence] = list(parts)
+    for outcome in (installed.pto_isa, ptoas, device.outcome):
         if isinstance(outcome, Unavailable):
             return outcome
         components.append(outcome)
@@ -155,23 +180,6 @@ def capture_build_identity(
 def _bytes(value: str | None) -> tuple[bytes, ...]:
     """A variable or path as the system has it, which need not be text; empty for an absent one."""
     return () if value is None else (os.fsencode(value),)
-
-
-def _pypto(sources: tuple[tuple[str, str], ...], native: str) -> Evidence | Unavailable:
-    try:
-        interpreter = interpreter_facts()
-    except InterpreterUnknown as error:
-        return Unavailable("pypto", str(error))
-    packages = tuple((f"package.{name}", digest) for name, digest in sources)
-    return Evidence.of("pypto", (*packages, ("native", native), *interpreter))
-
-
-def _runtime(installation: Installation, sources: str, native: str) -> Evidence | Unavailable:
-    revision = installation.sdk_revision
-    if not is_revision(revision):
-        return Unavailable("runtime", f"{installation.sdk_root} records no build revision")
-    facts = (("sdk.revision", revision), ("native", native), ("sources", sources))
-    return Evidence.of("runtime", facts)
 
 
 def _pto_isa(installation: Installation) -> Evidence | Unavailable:

@@ -13,11 +13,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 # Sources, and the data that code generation reads beside them.
-_SUFFIXES = (".py", ".json", ".in", ".tmpl")
-_SKIPPED_DIRECTORIES = frozenset({"__pycache__", "_sdk"})
+SUFFIXES = (".py", ".json", ".in", ".tmpl")
+SKIPPED_DIRECTORIES = ("__pycache__", "_sdk")
 
 FileHasher = Callable[[list[str]], list[bytes]]
 """Absolute paths to the SHA-256 of each file's content, in the same order; raises OSError."""
+
+SourceHashes = Callable[[], list[list[tuple[str, bytes]]]]
+"""Waits for the (relative name, SHA-256) pairs of every directory's sources; raises OSError."""
+
+SourceHasher = Callable[[list[str]], SourceHashes]
+"""Begins to hash the sources below directories (absolute paths); raises nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,34 +51,42 @@ def hash_files(paths: list[str]) -> list[bytes]:
     return digests
 
 
-def package_digest(package: PackageRoot, hasher: FileHasher = hash_files) -> str:
+def hash_sources(directories: list[str]) -> SourceHashes:
+    """The plain Python `SourceHasher`: it hashes when it is waited for."""
+
+    def wait() -> list[list[tuple[str, bytes]]]:
+        found = []
+        for directory in directories:
+            names: list[str] = []
+            _collect(directory, "", names)
+            digests = hash_files([f"{directory}/{name}" for name in names])
+            found.append(list(zip(names, digests, strict=True)))
+        return found
+
+    return wait
+
+
+def package_digest(package: PackageRoot, hasher: SourceHasher = hash_sources) -> str:
     """SHA-256, in hex, over every source of `package`: relative name and content, sorted.
 
     Raises OSError if a directory or a file cannot be read.
     """
-    return package_digests((package,), (), hasher)[package.name]
+    return package_digests((package,), (), hasher([package.directory]))[package.name]
 
 
 def package_digests(
     packages: tuple[PackageRoot, ...],
-    parts: tuple[tuple[str, str], ...] = (),
-    hasher: FileHasher = hash_files,
+    parts: tuple[tuple[str, str], ...],
+    hashes: SourceHashes,
 ) -> dict[str, str]:
-    """The digests of several packages, each file read once.
+    """The digests of several packages, whose directories `hashes` was begun for in this order.
 
     `parts` are (package, subdirectory) pairs whose own digests are wanted too; they are found
     under ``package/subdirectory``. Raises OSError as `package_digest` does.
     """
-    listed = []
-    for package in packages:
-        names: list[str] = []
-        _collect(package.directory, "", names)
-        names.sort()
-        listed.append((package, names))
-    contents = iter(hasher([f"{p.directory}/{name}" for p, names in listed for name in names]))
     found = {}
-    for package, names in listed:
-        files = [(name, next(contents)) for name in names]
+    for package, files in zip(packages, hashes(), strict=True):
+        files.sort()
         found[package.name] = _combined(files, "")
         for owner, part in parts:
             if owner == package.name:
@@ -90,9 +104,9 @@ def _combined(files: list[tuple[str, bytes]], prefix: str) -> str:
 
 def _collect(directory: str, prefix: str, names: list[str]) -> None:
     for name in os.listdir(directory):
-        if name.endswith(_SUFFIXES):
+        if name.endswith(SUFFIXES):
             names.append(prefix + name)
-        elif "." not in name and name not in _SKIPPED_DIRECTORIES:
+        elif "." not in name and name not in SKIPPED_DIRECTORIES:
             # Asking for the type first would cost as much as trying.
             with contextlib.suppress(NotADirectoryError):
                 _collect(f"{directory}/{name}", f"{prefix}{name}/", names)

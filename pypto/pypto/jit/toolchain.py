@@ -6,7 +6,6 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 
 from pypto.backend import target_of
 from pypto.runtime.host import installed_sdk
@@ -21,9 +20,23 @@ from pypto_toolchains.identity import (
     ToolchainIdentity,
     capture_build_identity,
 )
-from pypto_toolchains.packages import FileHasher, PackageRoot, hash_files
+from pypto_toolchains.packages import (
+    SKIPPED_DIRECTORIES,
+    SUFFIXES,
+    FileHasher,
+    PackageRoot,
+    SourceHashes,
+    hash_files,
+    hash_sources,
+)
 from pypto_toolchains.records import ProbeRecords
 from pypto_toolchains.sdk import actual_revision
+
+try:
+    from pypto import _native
+except ImportError as error:
+    _native = None  # type: ignore[assignment]
+    _not_importable = str(error)
 
 # Lists whose relative entries make the working directory matter.
 _SEARCH_LISTS = ("LD_LIBRARY_PATH",)
@@ -31,11 +44,9 @@ _SEARCH_LISTS = ("LD_LIBRARY_PATH",)
 
 def file_hasher() -> FileHasher:
     """The native hasher of the imported extension, or the plain one without it."""
-    try:
-        from pypto._native import sha256_files
-    except ImportError:
+    if _native is None:
         return hash_files
-    hasher: FileHasher = sha256_files
+    hasher: FileHasher = _native.sha256_files
     return hasher
 
 
@@ -50,6 +61,7 @@ class Toolchain:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._registry: EnvironmentRegistry | None = None
+        self._sources: SourceHashes | None = None
         self._installed: InstallationIdentity | Unavailable | None = None
         self._known: dict[tuple[object, ...], ToolchainIdentity | Unavailable] = {}
         self._patched: str | bool | None = False
@@ -70,11 +82,14 @@ class Toolchain:
     ) -> ToolchainIdentity | Unavailable:
         """The identity of a build for `platform`; probe records are read below `root`."""
         target = target_of(platform)
-        if not installed_target_is_host(platform):
-            return Unavailable(
-                "device_toolchain", f"platform {target.token!r} needs a device toolkit"
-            )
         with self._lock:
+            if self._sources is None:
+                # What takes longest goes on beside all the rest.
+                self._sources = _begin_hashing(_packages())
+            if not installed_target_is_host(platform):
+                return Unavailable(
+                    "device_toolchain", f"platform {target.token!r} needs a device toolkit"
+                )
             registry = self._registered()
             relative = any(
                 name in environ and has_relative_entry(environ[name]) for name in _SEARCH_LISTS
@@ -137,7 +152,8 @@ class Toolchain:
         root: str,
     ) -> ToolchainIdentity | Unavailable:
         if self._installed is None:
-            self._installed = _installed()
+            assert self._sources is not None
+            self._installed = _installed(self._sources)
         if isinstance(self._installed, Unavailable):
             return self._installed
         sdk = installed_sdk()
@@ -164,27 +180,36 @@ def installed_target_is_host(platform: str) -> bool:
     return target.host and target.incore is not None
 
 
-def _installed() -> InstallationIdentity | Unavailable:
+def _installed(hashes: SourceHashes) -> InstallationIdentity | Unavailable:
     try:
         sdk = installed_sdk()
     except SdkError as error:
         return Unavailable("runtime", str(error))
-    try:
-        from pypto import _native
-    except ImportError as error:
-        return Unavailable("pypto", f"the native extension is not importable: {error}")
-    # What was really imported, however it came to be on the path; all three are loaded by now.
-    directories = {
-        name: os.path.dirname(os.path.abspath(str(sys.modules[name].__file__)))
-        for name in ("pypto", "pypto_store", "pypto_toolchains")
-    }
+    if _native is None:
+        return Unavailable("pypto", f"the native extension is not importable: {_not_importable}")
     return InstallationIdentity(
         Installation(
-            packages=tuple(PackageRoot(name, path) for name, path in directories.items()),
+            packages=_packages(),
             runtime_part=("pypto", "runtime"),
-            native=str(Path(str(_native.__file__)).absolute()),
+            native=os.path.abspath(_native.__file__),
             sdk_root=str(sdk.root),
             sdk_revision=sdk.revision,
         ),
-        file_hasher(),
+        hashes,
     )
+
+
+def _packages() -> tuple[PackageRoot, ...]:
+    """What was really imported, however it came to be on the path; all are loaded by now."""
+    return tuple(
+        PackageRoot(name, os.path.dirname(os.path.abspath(str(sys.modules[name].__file__))))
+        for name in ("pypto", "pypto_store", "pypto_toolchains")
+    )
+
+
+def _begin_hashing(packages: tuple[PackageRoot, ...]) -> SourceHashes:
+    """Start on the sources of the packages, in the background where the extension is there."""
+    directories = [package.directory for package in packages]
+    if _native is None:
+        return hash_sources(directories)
+    return _native.hash_sources(directories, SUFFIXES, SKIPPED_DIRECTORIES).wait

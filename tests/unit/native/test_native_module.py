@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pypto
 import pytest
 from pypto import _native
+from pypto_toolchains.packages import SKIPPED_DIRECTORIES, SUFFIXES, hash_sources
 
 
 def test_chip_options_are_checked() -> None:
@@ -49,6 +51,58 @@ def test_sha256_keeps_the_order_and_names_what_is_missing(tmp_path, count) -> No
     with pytest.raises(FileNotFoundError) as caught:
         _native.sha256_files([*paths[1:], absent])
     assert caught.value.filename == absent
+
+
+def _sources(top: Path, count: int) -> None:
+    for i in range(count):
+        directory = top / ("inner" if i % 2 else "") / ("more" if i % 3 else "")
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / f"m{i}.py").write_text(str(i))
+    (top / "notes.txt").write_text("no source")
+    (top / "plain").write_text("no directory")
+    (top / "data.json").write_text("{}")
+    (top / "empty").mkdir()
+    for name in ("__pycache__", "dotted.dir"):
+        (top / name).mkdir()
+        (top / name / "hidden.py").write_text("")
+    (top / os.fsdecode(b"odd\xff.py")).write_text("")
+    (top / "linked").symlink_to(top / "inner")
+
+
+@pytest.mark.parametrize("count", [2, 100])
+def test_sources_are_hashed_as_in_plain_python(tmp_path, count) -> None:
+    roots = [tmp_path / "one", tmp_path / "two"]
+    for root in roots:
+        root.mkdir()
+        _sources(root, count)
+    directories = [str(root) for root in roots]
+    hashing = _native.hash_sources(directories, SUFFIXES, SKIPPED_DIRECTORIES)
+    expected = [sorted(files) for files in hash_sources(directories)()]
+    assert len(expected[0]) > count
+    assert [sorted(files) for files in hashing.wait()] == expected
+    assert [sorted(files) for files in hashing.wait()] == expected  # again
+
+
+def test_what_cannot_be_listed_or_read_shows_when_waiting(tmp_path) -> None:
+    _sources(tmp_path, 40)
+    absent = _native.hash_sources([str(tmp_path / "absent")], SUFFIXES, ())
+    with pytest.raises(FileNotFoundError) as caught:
+        absent.wait()
+    assert caught.value.filename == str(tmp_path / "absent")
+    (tmp_path / "gone.py").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError):
+        _native.hash_sources([str(tmp_path)], SUFFIXES, ()).wait()
+
+
+def test_a_forked_child_hashes_for_itself(tmp_path) -> None:
+    _sources(tmp_path, 300)
+    hashing = _native.hash_sources([str(tmp_path)], SUFFIXES, SKIPPED_DIRECTORIES)
+    child = os.fork()
+    if child == 0:
+        same = sorted(hashing.wait()[0]) == sorted(hash_sources([str(tmp_path)])()[0])
+        os._exit(0 if same else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert sorted(hashing.wait()[0]) == sorted(hash_sources([str(tmp_path)])()[0])
 
 
 def test_build_info_is_plain() -> None:

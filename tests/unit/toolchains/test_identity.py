@@ -15,7 +15,7 @@ from pypto_toolchains.identity import (
     capture_build_identity,
     identity_namespace,
 )
-from pypto_toolchains.packages import PackageRoot, hash_files, package_digest
+from pypto_toolchains.packages import PackageRoot, hash_sources, package_digest
 from pypto_toolchains.records import ProbeRecords
 from pypto_toolchains.sdk import actual_revision
 
@@ -56,7 +56,7 @@ class House:
                 str(self.sdk),
                 self.revision,
             ),
-            hash_files,
+            hash_sources([str(self.package)]),
         )
         return capture_build_identity(
             installed,
@@ -106,6 +106,7 @@ CHANGES: dict[str, Callable[[House], object]] = {
     "the SDK's revision": lambda h: setattr(h, "revision", "1" * 64),
     "the epoch": lambda h: h.environ.update(PYPTO_CACHE_EPOCH="2"),
     "an include path": lambda h: h.environ.update(CPATH="/usr/include/x"),
+    "the linker's format": lambda h: h.environ.update(GNUTARGET="binary"),
     "a loader path": lambda h: h.environ.update(LD_LIBRARY_PATH="/opt/lib"),
 }
 
