@@ -48,9 +48,7 @@ class Form(enum.Enum):
     LOWERED = "lowered"
 
 
-# Tensor operations that compute nothing.
-_MEMORY_OPS = frozenset({"tensor.create", "tensor.dim", "tensor.reshape", "tensor.assign"})
-# Those of them that may stand in an incore function of the lowered form.
+# Tensor operations that may stand in an incore function of the lowered form.
 _CORE_MEMORY_OPS = frozenset({"tensor.dim", "tensor.reshape"})
 
 
@@ -168,11 +166,8 @@ class _FunctionVerifier:
         incore = self._function.func_type is FunctionKind.INCORE
         if family == "scalar":
             return
-        if self._form is Form.LOWERED:
-            if family == "tile":
-                allowed = incore
-            else:
-                allowed = op.op in (_CORE_MEMORY_OPS if incore else _MEMORY_OPS)
+        if self._form is Form.LOWERED and (incore or family == "tile"):
+            allowed = incore and (family == "tile" or op.op in _CORE_MEMORY_OPS)
         elif family == "tile":
             allowed = incore or self._in_scope
         else:

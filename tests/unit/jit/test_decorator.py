@@ -6,6 +6,7 @@ import pypto.language as pl
 import pytest
 import torch
 from pypto import cache_stats
+from pypto.ir.errors import CompileError
 from pypto.jit import JITFunction
 from pypto.runtime.options import RunOptions
 
@@ -130,3 +131,21 @@ def test_a_configuration_is_a_run_config(config: Any) -> None:
         for error in (TypeError, AttributeError):
             with pytest.raises(error, match=message):
                 request(*tensors, config=config)
+
+
+@pl.jit
+def misplaced(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+    out[:] = pl.add(x, 1.0)
+    return out
+
+
+def test_computing_outside_a_scope_is_refused_where_code_is_generated() -> None:
+    misplaced.lower()
+    message = (
+        r"Misplaced tensor op 'tensor.adds' in Orchestration function \(should be inside InCore "
+        r"block\): put it inside `with pl.at"
+    )
+    with pytest.raises(CompileError, match=message) as caught:
+        misplaced.compile()
+    line = misplaced.__wrapped__.__code__.co_firstlineno + 2
+    assert f"test_decorator.py:{line}:" in str(caught.value)
