@@ -21,7 +21,7 @@ from pypto_store.records import RecordBuilder
 from pypto_toolchains.elf import MalformedElf, NotElf, native_identity
 from pypto_toolchains.evidence import Evidence, Unavailable
 from pypto_toolchains.packages import hash_files
-from pypto_toolchains.process import ToolError, run_tool
+from pypto_toolchains.process import ToolError, ToolResult, run_tool
 from pypto_toolchains.records import ProbeRecords
 from pypto_toolchains.search import (
     find_executable,
@@ -147,7 +147,10 @@ def _evidence(
     ]
     for name, path in _helpers(report, environ.get("PATH"), project_root).items():
         if path is None:
-            return Unavailable(COMPONENT, f"{driver.path} finds no {name!r}; install binutils")
+            package = "g++" if name in ("cc1plus", "collect2") else "binutils"
+            return Unavailable(
+                COMPONENT, f"{driver.path} finds no {name!r}; install {package} completely"
+            )
         try:
             identity = native_identity(path)
         except NotElf:
@@ -188,16 +191,24 @@ def _probe(
 ) -> DriverReport | Unavailable:
     spoken = {**environ, "LC_ALL": "C", "LANGUAGE": ""}
 
-    def ask(*arguments: str) -> str:
+    def run(*arguments: str) -> ToolResult:
         return run_tool(
             [driver.path, *arguments],
             cwd=Path(project_root),
             environ=spoken,
             timeout=_PROBE_SECONDS,
             stage=f"probe {driver.path}",
-        ).stdout.strip()
+        )
+
+    def ask(*arguments: str) -> str:
+        return run(*arguments).stdout.strip()
 
     try:
+        # A wrapper answers every question below by asking the driver that it hides.
+        itself = run("-###", "-E", "-x", "c++", os.devnull).stderr
+        shown = os.fsencode(driver.path).decode("utf-8", "replace")  # as run_tool decodes it
+        if f"COLLECT_GCC={shown}\n" not in itself:
+            return Unavailable(COMPONENT, f"{driver.path} is a wrapper that runs another driver")
         directories = dict(
             line.split(": =", 1) for line in ask("-print-search-dirs").splitlines() if ": =" in line
         )

@@ -5,6 +5,7 @@ import json
 import math
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pypto_toolchains.gcc as gcc
@@ -178,6 +179,23 @@ def test_a_wrapper_under_the_compilers_name_is_not_recognised(
     (tmp_path / "g++").symlink_to("ccache")
     environ["PATH"] = f"{tmp_path}:{environ['PATH']}"
     outcome = select_driver("g++", environ, str(tmp_path))
+    assert isinstance(outcome, Unavailable)
+    assert "wrapper" in outcome.reason
+
+
+def test_a_native_wrapper_under_the_compilers_name_is_found_out(
+    tmp_path: Path, environ: dict[str, str], records: ProbeRecords
+) -> None:
+    # Such as a compiler cache that was copied over the name instead of linked to it.
+    real = shutil.which("g++", path=environ["PATH"])
+    source = tmp_path / "wrapper.c"
+    source.write_text(
+        "#include <unistd.h>\nint main(int n, char **v) "
+        f'{{ v[0] = "{real}"; return execv(v[0], v); }}\n'
+    )
+    subprocess.run([str(real), "-x", "c", str(source), "-o", str(tmp_path / "g++")], check=True)
+    environ["PATH"] = f"{tmp_path}:{environ['PATH']}"
+    outcome = capture(environ, tmp_path, records).outcome
     assert isinstance(outcome, Unavailable)
     assert "wrapper" in outcome.reason
 
