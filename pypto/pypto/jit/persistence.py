@@ -20,7 +20,7 @@ from pypto.jit.artifacts import (
     ready_spec,
 )
 from pypto.jit.building import Meter, Recipe
-from pypto.jit.placement import fresh_directory
+from pypto.jit.placement import fresh_directory, writing_below
 from pypto.jit.private import PrivateBuilds
 from pypto.jit.source import texts_now
 from pypto.jit.statistics import Counter, Statistics
@@ -162,9 +162,10 @@ class Persistent:
                 return f"the source of kernel {self.recipe.name!r} changed during its build"
             return self.recheck()
 
-        result = self.store.get_or_build(
-            self.key, GENERATED, generate, private_parent=self.parent, recheck=recheck
-        )
+        with writing_below(str(self.parent)):
+            result = self.store.get_or_build(
+                self.key, GENERATED, generate, private_parent=self.parent, recheck=recheck
+            )
         # Whoever did not build has no program to show, wherever the winner was.
         program = made[0] if made else None
         if isinstance(result, Private):
@@ -190,13 +191,14 @@ class Persistent:
                     "do not write into a store, or check the disk"
                 )
 
-        result = self.store.get_or_build(
-            self.key,
-            ready_spec(config),
-            compile_sources,
-            private_parent=self.parent,
-            recheck=self.patched,
-        )
+        with writing_below(str(self.parent)):
+            result = self.store.get_or_build(
+                self.key,
+                ready_spec(config),
+                compile_sources,
+                private_parent=self.parent,
+                recheck=self.patched,
+            )
         if isinstance(result, Private):
             self._count_private(result)
             return Publication(result.path, shared=False)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
-from pypto.runtime.host import build_parent
+from pypto.runtime.host import BUILD_DIRECTORY_VARIABLE, build_parent
 
 TEMPORARY_VARIABLE = "TMPDIR"
 
@@ -33,6 +34,23 @@ def temporary_parent(environ: Mapping[str, str], root: str | None) -> str:
     if os.path.isabs(named) and (root is None or not _lies_in(named, root)):
         return named
     return "/tmp"  # noqa: S108 - only the parent of directories with random names
+
+
+@contextmanager
+def writing_below(parent: str) -> Iterator[None]:
+    """Say what to do where private output cannot be written; `parent` is where it goes."""
+    try:
+        yield
+    except OSError as error:
+        place = error.filename
+        if (
+            isinstance(place, str)
+            and place
+            and (place.startswith(parent) or parent.startswith(place))
+        ):
+            told = f"{error.strerror}; {BUILD_DIRECTORY_VARIABLE} names another place for it"
+            raise OSError(error.errno, told, place) from error
+        raise
 
 
 def _lies_in(path: str, root: str) -> bool:

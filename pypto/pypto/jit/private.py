@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, cast
 
 from pypto.backend import RuntimeKind
 from pypto.ir.nodes import Program
 from pypto.jit.building import Meter, Recipe
-from pypto.jit.placement import fresh_directory
+from pypto.jit.placement import fresh_directory, writing_below
 from pypto.jit.statistics import Counter
 from pypto.runtime.compiled_meta import CompiledMeta
 from pypto.runtime.compiled_program import CompiledProgram
@@ -46,9 +46,10 @@ class PrivateBuilds:
         else:
             directory = Path(fresh_directory(str(self._parent()), self._recipe.name))
         made: list[Program] = []
-        self._meter.stage(
-            Counter.GENERATION_BUILDS, lambda: made.append(self._recipe.generate(directory))
-        )
+        with nullcontext() if asked is not None else writing_below(str(directory.parent)):
+            self._meter.stage(
+                Counter.GENERATION_BUILDS, lambda: made.append(self._recipe.generate(directory))
+            )
         if asked is None:
             return self.at(directory, made[0])
         # The caller's own directory: it may be edited, so its binaries are kept in transactions.

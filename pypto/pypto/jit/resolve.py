@@ -244,4 +244,9 @@ class Resolver:
 
 def read_surroundings() -> Surroundings:
     """The process's environment and working directory as they are now."""
-    return Surroundings(dict(os.environ), os.getcwd())
+    try:
+        cwd = os.getcwd()
+    except FileNotFoundError as error:
+        told = "the working directory was removed; change to one that exists"
+        raise FileNotFoundError(error.errno, told) from error
+    return Surroundings(dict(os.environ), cwd)

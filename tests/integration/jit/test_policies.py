@@ -225,6 +225,31 @@ def test_a_root_that_cannot_be_written_gives_a_private_result(house: Any) -> Non
     assert house.root.read_text() == "a file"
 
 
+def test_private_output_that_cannot_be_written_says_where_else(house: Any) -> None:
+    (house.work / "file").write_text("")
+    step = """
+for change in (lambda: None, lambda: pypto.configure_cache(None)):
+    change()
+    try:
+        kernels.kernel.compile()
+    except OSError as error:
+        report.setdefault("told", []).append(str(error))
+os.mkdir("gone")
+os.chdir("gone")
+os.rmdir("../gone")
+try:
+    kernels.kernel.compile()
+except OSError as error:
+    report["gone"] = str(error)
+"""
+    report = house.run(step, env={"PYPTO_PROG_BUILD_DIR": str(house.work / "file" / "below")})
+    assert len(report["told"]) == 2
+    for told in report["told"]:
+        assert "PYPTO_PROG_BUILD_DIR" in told
+        assert str(house.work / "file") in told
+    assert "working directory" in report["gone"]
+
+
 def test_a_missing_extra_source_is_a_bypass_that_names_it(house: Any) -> None:
     report = house.run(
         "kernels.kernel.compile()\n" + house.COMPILE,
