@@ -180,3 +180,18 @@ def test_what_an_outer_loop_changes_is_seen_inside(lang: Any) -> None:
     shown = lang.parse(kernel, x=tensor, y=tensor, n=INT32).as_python()
     assert "init_values=(0.0, n_2,)" in shown
     assert "m_2: pl.Scalar[pl.FP32] = pl.scalar.add(m_1, k)" in shown
+
+
+@pytest.mark.parametrize(
+    ("statement", "remedy"),
+    [
+        ("m = (n > 0) < n", "bind a number in both branches of an if statement"),
+        ("m: pl.Scalar[pl.BOOL] = n", "compare it, as in x != 0"),
+        ("m: pl.Scalar[pl.INT32] = n / 2", r"write pl\.cast\(x, pl\.INT32\)"),
+    ],
+)
+def test_the_remedy_for_another_type_works(lang: Any, statement: str, remedy: str) -> None:
+    head = "def kernel(x: pl.Tensor, y: pl.Out[pl.Tensor], n: pl.INT32):\n"
+    tensor = lang.tensor(2, 4)
+    with pytest.raises(errors.ParserTypeError, match=remedy):
+        lang.parse(_kernel(head + f"    {statement}\n"), x=tensor, y=tensor, n=INT32)

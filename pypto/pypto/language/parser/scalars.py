@@ -102,11 +102,15 @@ def coerce(frame: Frame, value: Scalar, dtype: DataType, node: ast.AST, what: st
     if source == dtype:
         return value
     if (source.is_float and dtype.is_int) or BOOL in (source, dtype):
+        remedy = f"write pl.cast(x, {dtype!r})"
+        if source == BOOL:
+            remedy = "bind a number in both branches of an if statement"
+        elif dtype == BOOL:
+            remedy = "compare it, as in x != 0"
         raise frame.error(
             ParserTypeError,
             node,
-            f"{what}: a {source} scalar does not become {dtype} by itself; "
-            f"write pl.cast(x, {dtype!r})",
+            f"{what}: a {source} scalar does not become {dtype} by itself; {remedy}",
         )
     return frame.emit("scalar.cast", [value], node, hint=value.name, attrs={"dtype": dtype})
 
