@@ -18,6 +18,7 @@ from pathlib import Path
 from measure import Comparison, parser, report
 
 HERE = Path(__file__).resolve().parent
+RUNS = 10
 PROCESSES = 8
 
 
@@ -106,7 +107,7 @@ def compare(runs: int) -> list[Comparison]:
 
 def main() -> None:
     """Run as a script."""
-    options = parser(__doc__, 10)
+    options = parser(__doc__, RUNS)
     options.add_argument("--child", type=Path, help="internal: one of the processes")
     chosen = options.parse_args()
     if chosen.child is not None:

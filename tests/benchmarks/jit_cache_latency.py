@@ -2,9 +2,10 @@
 
 Every measured child asks a filled store for two kernels. It has to report a READY hit for each,
 with no build and no bypass; the interval begins before the first request, so it holds the first
-capture of the toolchain's identity, and ends when the kernel can be called. Start-up of the
-interpreter, imports, tensors and execution are outside it. The second kernel's interval is the next
-hit.
+capture of the toolchain's identity, and ends when the kernel's libraries are loaded and it can be
+called. Start-up of the interpreter, imports, tensors and execution are outside it. The second
+kernel's interval is the next hit; its target is half of what Triton takes for its own hit, which
+validates nothing, and that is 2.5 times the floor of a repeated hit on the same machine.
 
     python tests/benchmarks/jit_cache_latency.py --cache-root ROOT --runs 5 --output latency.json
 """
@@ -39,9 +40,9 @@ def child(root: Path) -> None:
     )
     a, out = torch.ones(64, 64), torch.empty(64, 64)
     begin = time.perf_counter()
-    add.warmup(a, a, out, config=config)
+    add.warmup(a, a, out, config=config).load()
     first = time.perf_counter()
-    scale.warmup(a, 2.0, out, config=config)
+    scale.warmup(a, 2.0, out, config=config).load()
     second = time.perf_counter()
     stats = pypto.cache_stats()
     add(a, a, out, config=config)
@@ -108,14 +109,23 @@ def compare(root: Path, runs: int) -> list[Comparison]:
             "floor, repeated hit",
             middle(base, "repeat_s"),
             runs,
-            3.0,
+            2.5,
         ),
     ]
 
 
+def rows(runs: int) -> list[Comparison]:
+    """Rows 1 and 3, with a store of their own."""
+    with tempfile.TemporaryDirectory() as scratch:
+        return compare(Path(scratch) / "root", runs)
+
+
+RUNS = 9
+
+
 def main() -> None:
     """Run as a script."""
-    options = parser(__doc__, 5)
+    options = parser(__doc__, RUNS)
     options.add_argument("--cache-root", type=Path, help="a store to fill and to read")
     options.add_argument("--child", type=Path, help="internal: one measured process")
     chosen = options.parse_args()
@@ -125,8 +135,7 @@ def main() -> None:
     if chosen.cache_root is not None:
         report(compare(chosen.cache_root.resolve(), chosen.runs), chosen)
         return
-    with tempfile.TemporaryDirectory() as scratch:
-        report(compare(Path(scratch) / "root", chosen.runs), chosen)
+    report(rows(chosen.runs), chosen)
 
 
 if __name__ == "__main__":

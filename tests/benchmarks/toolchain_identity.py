@@ -16,6 +16,8 @@ from pypto.jit.toolchain import Toolchain
 from pypto_toolchains.evidence import Unavailable
 from pypto_toolchains.identity import ToolchainIdentity, identity_namespace
 
+RUNS = 15
+
 
 def _capture(root: str) -> tuple[Toolchain, ToolchainIdentity]:
     toolchain = Toolchain()
@@ -47,5 +49,5 @@ def compare(runs: int) -> list[Comparison]:
 
 
 if __name__ == "__main__":
-    chosen = parser(__doc__, 15).parse_args()
+    chosen = parser(__doc__, RUNS).parse_args()
     report(compare(chosen.runs), chosen)

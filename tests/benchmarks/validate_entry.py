@@ -15,6 +15,8 @@ from pathlib import Path
 from measure import Comparison, interleave, parser, report, timed
 from pypto_store import ArtifactKey, ArtifactSpec, ArtifactStore, Digest, Hit, Published, State
 
+RUNS = 15
+
 LOOP = """
 #include <fcntl.h>
 #include <stdlib.h>
@@ -98,5 +100,5 @@ def compare(runs: int) -> list[Comparison]:
 
 
 if __name__ == "__main__":
-    chosen = parser(__doc__, 15).parse_args()
+    chosen = parser(__doc__, RUNS).parse_args()
     report(compare(chosen.runs), chosen)

@@ -1,0 +1,64 @@
+"""All benchmarks in turn, in one table.
+
+    python tests/benchmarks/run.py --rows 1,3,4 --json
+
+`--runs` replaces every benchmark's own number of measurements a side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import cold_compile
+import herd
+import jit_cache_latency
+import live_call
+import toolchain_identity
+import validate_entry
+from measure import Comparison, report
+
+# The rows of the table that each benchmark fills, how it runs, and how often if not told.
+BENCHMARKS: tuple[tuple[str, Callable[[int], list[Comparison]], int], ...] = (
+    ("13", jit_cache_latency.rows, jit_cache_latency.RUNS),
+    ("2", validate_entry.compare, validate_entry.RUNS),
+    ("4", toolchain_identity.compare, toolchain_identity.RUNS),
+    ("6", live_call.compare, live_call.RUNS),
+    ("8", herd.compare, herd.RUNS),
+    ("9", cold_compile.compare, cold_compile.RUNS),
+)
+_KNOWN = "".join(rows for rows, _, _ in BENCHMARKS)
+
+
+def _rows(text: str) -> frozenset[str]:
+    chosen = frozenset(text.split(","))
+    if unknown := chosen.difference(_KNOWN):
+        raise argparse.ArgumentTypeError(
+            f"no row {min(unknown)!r}; there are {', '.join(sorted(_KNOWN))}"
+        )
+    return chosen
+
+
+def main() -> None:
+    """Run as a script."""
+    options = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("--rows", type=_rows, default=frozenset(_KNOWN), help="such as 1,3,4")
+    options.add_argument("--runs", type=int, help="measurements a side")
+    options.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options.add_argument("--output", type=Path, help="also write the JSON to this file")
+    chosen = options.parse_args()
+    done = []
+    for rows, compare, runs in BENCHMARKS:
+        if chosen.rows.intersection(rows):
+            sys.stderr.write(f"row {' and '.join(rows)} ...\n")
+            found = compare(chosen.runs or runs)
+            done += [comparison for comparison in found if comparison.row in chosen.rows]
+    report(sorted(done, key=lambda comparison: comparison.row), chosen)
+
+
+if __name__ == "__main__":
+    main()
