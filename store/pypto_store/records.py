@@ -30,12 +30,12 @@ import hashlib
 import math
 import struct
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pypto_store.digest import Digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 Scalar: TypeAlias = "str | int | bool | float | bytes | Digest | None"
 Value: TypeAlias = "Scalar | tuple[Value, ...] | list[Value]"
@@ -89,28 +89,33 @@ def _digest(value: Digest) -> bytes:
     return b"d" + value.raw
 
 
+def _sequence(values: Iterable[Value]) -> bytes:
+    parts = [encode_value(item) for item in values]
+    return b"s" + _length(len(parts)) + b"".join(parts)
+
+
+# By exact type: a bool is no int here, and an enum that is also a str is refused.
+_ENCODERS: Mapping[type, Callable[[Any], bytes]] = {
+    type(None): lambda _: b"n",
+    str: _text,
+    int: _integer,
+    bool: _boolean,
+    float: _real,
+    bytes: _bytes,
+    Digest: _digest,
+    tuple: _sequence,
+    list: _sequence,
+}
+
+
 def encode_value(value: Value) -> bytes:
     """The encoding of one value by its exact type; TypeError for a type that has none."""
-    if value is None:
-        return b"n"
-    if isinstance(value, Digest):
-        return _digest(value)
-    kind = type(value)
-    if kind is bool:
-        return _boolean(bool(value))
-    if isinstance(value, (tuple, list)) and kind in (tuple, list):
-        parts = [encode_value(item) for item in value]
-        return b"s" + _length(len(parts)) + b"".join(parts)
-    if isinstance(value, str) and kind is str:
-        return _text(value)
-    if isinstance(value, int) and kind is int:
-        return _integer(value)
-    if isinstance(value, float) and kind is float:
-        return _real(value)
-    if isinstance(value, bytes) and kind is bytes:
-        return _bytes(value)
-    # Subclasses (enums, str subclasses) are refused: the caller says which value is meant.
-    raise TypeError(f"a record cannot hold a {kind.__module__}.{kind.__qualname__}")
+    encode = _ENCODERS.get(type(value))
+    if encode is None:
+        # Subclasses (enums, str subclasses) are refused: the caller says which value is meant.
+        kind = type(value)
+        raise TypeError(f"a record cannot hold a {kind.__module__}.{kind.__qualname__}")
+    return encode(value)
 
 
 class RecordBuilder:

@@ -21,8 +21,9 @@ RUNS = 15
 
 def _capture(root: str) -> tuple[Toolchain, ToolchainIdentity]:
     toolchain = Toolchain()
+    environ = dict(os.environ)  # as every request does
     identity = toolchain.identity(
-        "a2a3sim", identity_namespace(os.environ), os.environ, str(Path.cwd()), root
+        "a2a3sim", identity_namespace(environ), environ, str(Path.cwd()), root
     )
     if isinstance(identity, Unavailable):
         raise SystemExit(f"no identity here: {identity}")
