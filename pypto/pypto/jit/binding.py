@@ -10,11 +10,12 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 from pypto.ir.dtypes import DTYPES, INDEX, DataType
 from pypto.ir.nodes import Direction, DynDim, ScalarType, TensorType
-from pypto.jit.values import Unidentifiable, encode
+from pypto.jit.values import Unidentifiable, encode, with_members
 from pypto.language.markers import RUNTIME
 from pypto.language.source import ConstValue, ParamAnnotation, ParamCategory
 from pypto.runtime.device_tensor import DeviceTensor
@@ -44,10 +45,11 @@ class Signature:
     """The parameters of one kernel, and how arguments meet them.
 
     `name` is for messages; `defaults` are the function's own, by parameter; `dynamic` has the
-    symbol of each axis that the body declares dynamic, by parameter.
+    symbol of each axis that the body declares dynamic, by parameter; `attributes` are those that
+    the kernel and its helpers may read of a constant.
     """
 
-    __slots__ = ("_by_name", "_defaults", "_dynamic", "_name", "params")
+    __slots__ = ("_attributes", "_by_name", "_defaults", "_dynamic", "_name", "params")
 
     def __init__(
         self,
@@ -55,7 +57,9 @@ class Signature:
         params: Sequence[ParamAnnotation],
         defaults: Mapping[str, object],
         dynamic: Mapping[str, Mapping[int, str]] = MappingProxyType({}),
+        attributes: tuple[str, ...] = (),
     ) -> None:
+        self._attributes = attributes
         self._name = name
         self._defaults = defaults
         self._dynamic = dynamic
@@ -244,7 +248,8 @@ class Signature:
                 return (name, "scalar", dtype.name)
             case ConstValue(value):
                 try:
-                    return (name, "constexpr", encode(value, _no_special))
+                    special = partial(with_members, self._attributes, _no_special)
+                    return (name, "constexpr", encode(value, special))
                 except Unidentifiable as error:
                     raise TypeError(
                         f"{self._name}(): constexpr {name!r} cannot be {value!r} ({error})"

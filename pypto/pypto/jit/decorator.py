@@ -152,7 +152,11 @@ class JITFunction(Declared):
             snapshot = self._capture.take()
             params = read_signature(snapshot.entry)
             signature = Signature(
-                self.__name__, params, _defaults(self._func), bound_dynamic(snapshot.entry)
+                self.__name__,
+                params,
+                _defaults(self._func),
+                bound_dynamic(snapshot.entry),
+                snapshot.attributes(),
             )
             current = self._current = (snapshot, signature)
         return current

@@ -46,6 +46,12 @@ class NameUse:
     paths: tuple[tuple[str, ...], ...]
 
 
+def attribute_names(function: ast.FunctionDef) -> tuple[str, ...]:
+    """Every attribute that `function` mentions, of whatever: an element or a local name, too."""
+    found = {node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute)}
+    return tuple(sorted(found))
+
+
 def outside_names(function: ast.FunctionDef) -> tuple[NameUse, ...]:
     """Every name that the body, the annotations or the defaults of `function` take from outside.
 

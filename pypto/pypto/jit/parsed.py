@@ -9,7 +9,7 @@ from types import CodeType
 
 from pypto.jit.declaration import Declaration
 from pypto.jit.module_text import ModuleText
-from pypto.jit.names import NameUse, outside_names
+from pypto.jit.names import NameUse, attribute_names, outside_names
 
 # The part of co_flags that changed how the text was compiled; `nested_scopes` is what every code
 # object of a nested function carries and no choice of the file's.
@@ -39,6 +39,7 @@ class ParsedFunction:
     lines: tuple[str, ...]
     first_line: int
     names: tuple[NameUse, ...]
+    attributes: tuple[str, ...]
 
     @property
     def text(self) -> bytes:
@@ -76,6 +77,7 @@ def parse(declaration: Declaration) -> ParsedFunction:
         lines=lines,
         first_line=code.co_firstlineno + tree.lineno - offset,
         names=outside_names(tree),
+        attributes=attribute_names(tree),
     )
 
 

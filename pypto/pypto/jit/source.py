@@ -7,16 +7,16 @@ taking it again would give another one. Between two calls only the guards are as
 from __future__ import annotations
 
 import builtins
-import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import BuiltinFunctionType, CellType, FunctionType, MappingProxyType, ModuleType
 
 from pypto.jit.declaration import Declaration, Declared
 from pypto.jit.module_text import ModuleText, read_again
 from pypto.jit.names import NameUse
 from pypto.jit.parsed import ParsedFunction, SourceChanged, compiles_to, parse
-from pypto.jit.values import Unidentifiable, encode, is_immutable
+from pypto.jit.values import Unidentifiable, encode, has_members, is_immutable, with_members
 from pypto.language.source import FunctionSource
 from pypto_store.digest import Digest
 from pypto_store.records import RecordBuilder
@@ -34,12 +34,13 @@ class Guards:
     """What must still be so for a snapshot to be current.
 
     `items`: (mapping, key, value), the value being `_ABSENT` where the key must be missing.
-    `attributes`: (object, attribute, value) likewise. `mutables`: (object, its encoding).
+    `attributes`: (object, attribute, value) likewise. `mutables`: (object, its encoding, the
+    attributes that take part in it).
     """
 
     items: tuple[tuple[Mapping[str, object], str, object], ...]
     attributes: tuple[tuple[object, str, object], ...]
-    mutables: tuple[tuple[object, bytes], ...]
+    mutables: tuple[tuple[object, bytes, tuple[str, ...]], ...]
 
     def hold(self) -> bool:
         """Whether everything captured is what it was. No I/O."""
@@ -52,8 +53,8 @@ class Guards:
                 found = getattr(owner, name, _ABSENT)
                 if found is not value and not _equal(found, value):
                     return False
-            for value, encoding in self.mutables:
-                if encode(value, _refuse) != encoding:
+            for value, encoding, names in self.mutables:
+                if encode(value, partial(with_members, names, _refuse)) != encoding:
                     return False
         except Exception:  # noqa: BLE001 - the user's property may raise anything
             # That, an emptied cell, or a container that now holds something without an identity.
@@ -92,6 +93,10 @@ class SourceSnapshot:
                 return f"source changed since import: {code.co_filename}, {code.co_name}"
         return None
 
+    def attributes(self) -> tuple[str, ...]:
+        """Every attribute that one of the functions mentions."""
+        return tuple(sorted({name for _, parsed in self.functions for name in parsed.attributes}))
+
     def texts(self) -> tuple[ModuleText, ...]:
         """The distinct files the functions were cut from."""
         found = {
@@ -121,20 +126,29 @@ class SourceCapture:
 
         Raises SourceMissing or SourceChanged when a text is not there or is another function's.
         """
-        return _Snapshot(self._parsed).take(self._declaration)
+        walk = _Snapshot(self._parsed, ())
+        taken = walk.take(self._declaration)
+        if walk.met_members:
+            # An object may be passed on and used by any of the functions, which are known now.
+            taken = _Snapshot(self._parsed, taken.attributes()).take(self._declaration)
+        return taken
 
 
 class _Snapshot:
-    """The walk that takes one snapshot."""
+    """The walk that takes one snapshot; `mentioned` are the attributes of objects to encode."""
 
-    def __init__(self, parsed: dict[Declaration, ParsedFunction]) -> None:
+    def __init__(
+        self, parsed: dict[Declaration, ParsedFunction], mentioned: tuple[str, ...]
+    ) -> None:
+        self.met_members = False
         self._parsed = parsed
+        self._mentioned = mentioned
         self._sources: dict[Declaration, FunctionSource] = {}
         self._order: list[Declaration] = []
         self._fields: list[tuple[str | bytes | bool, ...]] = []
         self._items: list[tuple[Mapping[str, object], str, object]] = []
         self._attributes: list[tuple[object, str, object]] = []
-        self._mutables: list[tuple[object, bytes]] = []
+        self._mutables: list[tuple[object, bytes, tuple[str, ...]]] = []
         self._bypass: str | None = None
 
     def take(self, declaration: Declaration) -> SourceSnapshot:
@@ -178,10 +192,12 @@ class _Snapshot:
         fields: list[str | bytes | bool] = [
             declaration.unit,
             declaration.kind.value,
-            self._encode("level", declaration.level),
+            self._encode("level", declaration.level, ()),
             declaration.auto_scope,
             parsed.text,
-            self._encode("defaults", (function.__defaults__, function.__kwdefaults__)),
+            self._encode(
+                "defaults", (function.__defaults__, function.__kwdefaults__), self._mentioned
+            ),
         ]
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             self._attributes.append((function, name, getattr(function, name)))
@@ -251,15 +267,17 @@ class _Snapshot:
         return self._leaf(shown, value)
 
     def _leaf(self, name: str, value: object) -> bytes:
-        encoding = self._encode(name, value)
-        if not is_immutable(value) and self._special(value) is None:
-            self._mutables.append((value, encoding))
+        encoding = self._encode(name, value, self._mentioned)
+        if self._special(value) is None and not (
+            is_immutable(value) and encoding == self._encode(name, value, ())
+        ):
+            self._mutables.append((value, encoding, self._mentioned))
         return encoding
 
-    def _encode(self, name: str, value: object) -> bytes:
+    def _encode(self, name: str, value: object, mentioned: tuple[str, ...]) -> bytes:
         try:
-            return encode(value, self._special)
-        except Unidentifiable as error:
+            return encode(value, partial(with_members, mentioned, self._special))
+        except (Unidentifiable, RecursionError) as error:
             return self._give_up(f"{name!r}: {error}")
 
     def _give_up(self, reason: str) -> bytes:
@@ -271,7 +289,9 @@ class _Snapshot:
         if isinstance(value, Declared):
             self._visit(value.declaration)
             return b"function\0%d" % self._order.index(value.declaration)
-        return _own_name(value)
+        own = _own_name(value)
+        self.met_members |= has_members(value) and _own_name(type(value)) is None
+        return own
 
 
 class _Scope:
@@ -301,7 +321,7 @@ def _equal(found: object, value: object) -> bool:
 
 def _is_namespace(value: object) -> bool:
     """Whether a value matters by the attributes used of it and not by itself."""
-    if isinstance(value, Declared | FunctionType | BuiltinFunctionType | enum.Enum):
+    if isinstance(value, Declared | FunctionType | BuiltinFunctionType):
         return False
     return type(value) not in _PLAIN
 

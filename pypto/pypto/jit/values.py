@@ -18,6 +18,7 @@ Encoder = Callable[[object], "bytes | None"]
 _MAX_DEPTH = 32
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
 _NAN = float("nan")
+_ABSENT = object()
 
 
 class Unidentifiable(Exception):
@@ -28,8 +29,10 @@ def is_immutable(value: object) -> bool:
     """Whether `value` cannot change in place: an atom, an enum member, or a tuple
     or frozen dataclass of those."""
     kind = type(value)
-    if kind in _ATOMS or isinstance(value, enum.Enum):
+    if kind in _ATOMS:
         return True
+    if isinstance(value, enum.Enum):
+        return is_immutable(value.value)
     if isinstance(value, tuple) and kind is tuple:
         return all(map(is_immutable, value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type) and _frozen(kind):
@@ -52,6 +55,7 @@ def encode(value: object, special: Encoder, depth: int = 0) -> bytes:
     if kind is bool:
         return b"b1" if value else b"b0"
     if isinstance(value, enum.Enum):
+        _refuse_operators(kind, special)
         inside = encode(value.value, special, depth + 1)
         return _framed(b"e", _name(kind) + b"." + _utf8(value.name) + b"\0" + inside)
     if isinstance(value, int) and kind is int:
@@ -76,15 +80,81 @@ def encode(value: object, special: Encoder, depth: int = 0) -> bytes:
     if isinstance(value, set | frozenset) and kind in (set, frozenset):
         encoded = sorted(encode(item, special, depth + 1) for item in value)
         return _framed(b"S" if kind is set else b"F", b"".join(encoded))
-    if dataclasses.is_dataclass(value) and not isinstance(value, type) and _frozen(kind):
+    if is_record(value):
+        _refuse_operators(kind, special)
         items = b"".join(
             encode(getattr(value, field.name), special, depth + 1)
-            for field in dataclasses.fields(value)
+            for field in dataclasses.fields(value)  # type: ignore[arg-type]
         )
         return _framed(b"D", _name(kind) + b"\0" + items)
     if kind.__module__ == "torch" and kind.__name__ == "dtype":
         return _framed(b"T", _utf8(str(value)))
     raise Unidentifiable(f"a {kind.__module__}.{kind.__qualname__} has no identity")
+
+
+def is_record(value: object) -> bool:
+    """Whether `value` is an instance of a frozen dataclass."""
+    return dataclasses.is_dataclass(value) and not isinstance(value, type) and _frozen(type(value))
+
+
+def has_members(value: object) -> bool:
+    """Whether `value` is identified by what it stores and may have attributes beside that."""
+    return isinstance(value, enum.Enum) or is_record(value)
+
+
+def with_members(names: tuple[str, ...], special: Encoder, value: object) -> bytes | None:
+    """`special`, and for an enum member or a record what its attributes `names` come to.
+
+    A property is computed by code and from values that are in no field of its object. Methods
+    are left out: a kernel cannot call them.
+    """
+    own = special(value)
+    if own is not None or not has_members(value) or special(type(value)) is not None:
+        return own
+
+    def inside(item: object) -> bytes | None:
+        return None if item is value else with_members(names, special, item)
+
+    members = []
+    for name in set(names).difference(_stored(value)):
+        try:
+            member = getattr(value, name, _ABSENT)
+        except Exception as error:
+            raise Unidentifiable(f"{name} of {value!r} cannot be read: {error!r}") from error
+        if member is not _ABSENT and not callable(member):
+            members.append(_framed(b"m", _utf8(name)) + encode(member, inside))
+    members.sort()
+    return encode(value, inside) + b"".join(members) if members else None
+
+
+def _stored(value: object) -> tuple[str, ...]:
+    """The attributes that are in the encoding of a member or a record by themselves."""
+    if isinstance(value, enum.Enum):
+        return ("name", "value")
+    return tuple(field.name for field in dataclasses.fields(value))  # type: ignore[arg-type]
+
+
+_OPERATORS = frozenset(
+    f"__{name}__"
+    for name in (
+        *("getattr", "getattribute", "getitem", "len", "iter", "contains", "call", "bool"),
+        *("float", "int", "index", "complex", "neg", "pos", "abs", "invert", "round"),
+        *("trunc", "floor", "ceil", "divmod", "matmul", "add", "sub", "mul", "truediv"),
+        *("floordiv", "mod", "pow", "lshift", "rshift", "and", "or", "xor", "radd", "rsub"),
+        *("rmul", "rtruediv", "rfloordiv", "rmod", "rpow", "rand", "ror", "rxor"),
+    )
+)
+
+
+def _refuse_operators(kind: type, special: Encoder) -> None:
+    """Unidentifiable for a class whose instances compute by code of the user's own."""
+    for base in kind.__mro__:
+        if base.__module__ in ("builtins", "enum") or special(base) is not None:
+            continue
+        for name in _OPERATORS.intersection(vars(base)):
+            # The enum module copies its own into the classes of flags.
+            if getattr(vars(base)[name], "__module__", None) not in (None, "enum"):
+                raise Unidentifiable(f"{base.__qualname__}.{name} has no identity")
 
 
 def _frozen(kind: type) -> bool:

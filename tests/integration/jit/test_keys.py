@@ -72,6 +72,43 @@ def test_an_edit_changes_the_key(house: Any, name: str) -> None:
     assert key(house) != first
 
 
+OBJECTS = """
+import dataclasses
+import enum
+FACTOR = 2.0
+class Mode(enum.Enum):
+    FAST = 1
+    @property
+    def scale(self): return FACTOR
+@dataclasses.dataclass(frozen=True)
+class Config:
+    @property
+    def scale(self): return FACTOR
+CONFIG = Config()
+CONFIGS = (CONFIG,)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "used"),
+    [("", "Mode.FAST.scale"), ("", "CONFIGS[0].scale"), ("    c = CONFIG\n", "c.scale")],
+)
+def test_what_an_object_computes_counts(house: Any, before: str, used: str) -> None:
+    text = house.KERNELS.replace("    tile =", before + "    tile =").replace("SCALE)", f"{used})")
+    assert used in text
+    house.write(OBJECTS + text)
+    step = """
+keys = [kernels.kernel.compile().artifact_key]
+kernels.FACTOR = 3.0
+keys.append(kernels.kernel.compile().artifact_key)
+report["keys"] = keys
+"""
+    report = house.run(step)
+    assert None not in report["keys"]
+    house.write(OBJECTS.replace("2.0", "3.0") + text)
+    assert len({*report["keys"], key(house)}) == 2
+
+
 def test_the_epoch_and_a_tool_change_the_key(house: Any) -> None:
     keys = [key(house), key(house, env={"PYPTO_CACHE_EPOCH": "2"})]
     early = house.top / "early"

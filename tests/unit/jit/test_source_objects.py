@@ -1,0 +1,93 @@
+"""Objects that kernels use: their attributes may be computed, by code and from other values."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+from pypto.jit.values import Unidentifiable, encode, with_members
+
+FACTOR = [2.0]
+
+
+class Mode(enum.Enum):
+    FAST = 1
+
+    @property
+    def scale(self) -> float:
+        return self.value * FACTOR[0]
+
+
+@dataclass(frozen=True)
+class Record:
+    k: float
+
+    @property
+    def scale(self) -> float:
+        return self.k * FACTOR[0]
+
+    @property
+    def broken(self) -> float:
+        raise RuntimeError
+
+    def method(self) -> float:
+        return FACTOR[0]
+
+
+class Operated(enum.Enum):
+    ONE = 1
+
+    def __getitem__(self, index: int) -> float:
+        return FACTOR[0]
+
+
+@dataclass(frozen=True)
+class Negated:
+    def __neg__(self) -> float:
+        return FACTOR[0]
+
+
+def nothing(_: object) -> None:
+    return None
+
+
+@pytest.fixture
+def change() -> Iterator[Callable[[float], None]]:
+    def to(value: float) -> None:
+        FACTOR[0] = value
+
+    yield to
+    FACTOR[0] = 2.0
+
+
+@pytest.mark.parametrize("value", [Mode.FAST, Record(1.0), [Record(1.0)], {"a": (Mode.FAST,)}])
+def test_a_mentioned_attribute_counts_wherever_its_object_is(
+    value: object, change: Callable[[float], None]
+) -> None:
+    def encoded(*names: str) -> bytes:
+        return encode(value, partial(with_members, names, nothing))
+
+    before = encoded("scale", "k", "other"), encoded("method", "k"), encoded()
+    change(3.0)
+    after = encoded("scale", "k", "other"), encoded("method", "k"), encoded()
+    assert before[0] != after[0]
+    assert before[1:] == after[1:]
+
+
+def test_what_cannot_be_read_or_computes_by_operators_has_no_identity() -> None:
+    with pytest.raises(Unidentifiable, match="broken"):
+        encode(Record(1.0), partial(with_members, ("broken",), nothing))
+    for value in (Operated.ONE, Negated(), (Negated(),)):
+        with pytest.raises(Unidentifiable, match="__"):
+            encode(value, nothing)
+
+
+class Flag(enum.IntFlag):
+    A = 1
+
+
+def test_operators_of_the_interpreter_are_its_own() -> None:
+    assert encode(Flag.A, nothing) != encode(1, nothing)
