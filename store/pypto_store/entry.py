@@ -63,17 +63,16 @@ class Entry:
         kept = self._kept.get(path)
         if kept is not None:
             return kept
-        record = self._record(path)
-        descriptor = self._open(record)
-        try:
-            parts = []
-            while part := os.read(descriptor, _CHUNK):
-                parts.append(part)
-        finally:
-            os.close(descriptor)
-        data = b"".join(parts)
-        self._compare(record, len(data), hashlib.sha256(data).hexdigest())
-        return data
+        return self._read_again(path)
+
+    def verify(self, path: str) -> None:
+        """Read one payload file again and compare it with what was validated.
+
+        For whoever hands its path on, to a loader for example, some time after the lookup. KeyError
+        if the inventory does not have it; EntryChanged if it is another one now; OSError if it
+        cannot be read.
+        """
+        self._read_again(path)
 
     def materialize(self, destination: Path) -> None:
         """Copy the payload (without the manifest) into `destination`, made if need be.
@@ -118,6 +117,19 @@ class Entry:
         finally:
             os.close(source)
         self._compare(record, size, found.hexdigest())
+
+    def _read_again(self, path: str) -> bytes:
+        record = self._record(path)
+        descriptor = self._open(record)
+        try:
+            parts = []
+            while part := os.read(descriptor, _CHUNK):
+                parts.append(part)
+        finally:
+            os.close(descriptor)
+        data = b"".join(parts)
+        self._compare(record, len(data), hashlib.sha256(data).hexdigest())
+        return data
 
     def _record(self, path: str) -> FileRecord:
         record = self.manifest.find(path)

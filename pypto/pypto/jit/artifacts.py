@@ -78,4 +78,5 @@ def ready_payload(entry: Entry, config: KernelConfig, directory: Path) -> Comple
         config=config,
         manifest=BinaryManifest.parse(entry.read(MANIFEST_NAME), str(entry.path)),
         artifact_key=entry.key.digest.hex,
+        verify=entry.verify,
     )

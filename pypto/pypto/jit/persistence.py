@@ -203,7 +203,7 @@ class Persistent:
             self._count_private(result)
             return Publication(result.path, shared=False)
         assert isinstance(result, Hit | Published)
-        return Publication(result.entry.path, shared=True)
+        return Publication(result.entry.path, shared=True, verify=result.entry.verify)
 
     def _count_private(self, result: Private) -> None:
         match result.failure:

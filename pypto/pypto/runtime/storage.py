@@ -40,6 +40,9 @@ CompilerFactory = Callable[[str, RuntimeKind], KernelCompiler]
 # Fills an empty directory with a payload.
 PayloadBuilder = Callable[[Path], None]
 
+# Raises if the payload's file of that name is no longer what was validated.
+FileCheck = Callable[[str], None]
+
 
 @dataclass(frozen=True, slots=True)
 class BinaryPaths:
@@ -52,10 +55,11 @@ class BinaryPaths:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """A payload and whether it lies where other processes find it."""
+    """A payload, whether it lies where other processes find it, and how its files are checked."""
 
     directory: Path
     shared: bool
+    verify: FileCheck | None = None
 
 
 class ProgramStorage(Protocol):
@@ -119,6 +123,8 @@ class CompletePayload:
     """A validated payload that nobody changes; its libraries are opened where they are.
 
     ``sources`` is the directory of the sources, if they are at hand, for the other execution mode.
+    ``verify`` is asked about each library right before its path is handed out, because the first
+    run may come long after the payload was validated.
     """
 
     def __init__(
@@ -131,10 +137,12 @@ class CompletePayload:
         artifact_key: str | None = None,
         sources: Path | None = None,
         compilers: CompilerFactory | None = None,
+        verify: FileCheck | None = None,
     ) -> None:
         self.directory = directory
         self.config = config
         self.artifact_key = artifact_key
+        self._verify = verify
         self._payload = payload
         self._manifest = manifest
         self._sources = sources
@@ -152,6 +160,9 @@ class CompletePayload:
     def binaries(self, platform: str) -> Iterator[BinaryPaths]:
         """The payload's libraries; those of another execution mode are built privately."""
         if platform == self._manifest.platform:
+            if self._verify is not None:
+                for file in (self._manifest.orchestration, *(k[2] for k in self._manifest.kernels)):
+                    self._verify(file)
             yield BinaryPaths(
                 self._manifest.runtime,
                 self._payload / self._manifest.orchestration,
@@ -226,6 +237,7 @@ class PendingPayload:
                 artifact_key=self.artifact_key,
                 sources=self._sources,
                 compilers=self._compilers,
+                verify=publication.verify,
             )
         return self._payload
 

@@ -128,6 +128,26 @@ def test_a_flipped_byte_in_the_binaries_is_never_served(filled: Any, name: str) 
     assert filled.tree(ready) == before
 
 
+@pytest.mark.parametrize("name", ["kernel_0.bin", "orchestration.bin"])
+def test_a_byte_flipped_between_the_lookup_and_the_first_run_is_never_loaded(
+    filled: Any, name: str
+) -> None:
+    flip_now = f"""
+for victim in Path(job["root"]).glob("artifacts/v1/*/*/ready/*/**/{name}"):
+    content = bytearray(victim.read_bytes())
+    content[len(content) // 2] ^= 1
+    victim.unlink()
+    victim.write_bytes(content)
+    report["victim"] = str(victim)
+"""
+    run = "\n".join(f"    {line}" for line in filled.RUN.splitlines())
+    attempt = f"try:{run}\nexcept RuntimeError as error:\n    report['error'] = str(error)\n"
+    report = filled.run(filled.WARM + flip_now + attempt)
+    assert report["stats"]["ready_hits"] == 1
+    assert report["victim"] in report["error"]
+    assert "correct" not in report
+
+
 def test_damage_in_both_states_builds_privately_and_overwrites_nothing(filled: Any) -> None:
     assert filled.root is not None
     for state in ("generated", "ready"):

@@ -42,6 +42,15 @@ def test_changed_file_is_not_returned(entry):
         entry.read("large.bin")
 
 
+def test_a_file_is_verified_on_disk_even_if_it_is_kept_in_memory(entry):
+    for record in entry.manifest.files:
+        entry.verify(record.path)
+        with (entry.path / record.path).open("ab") as file:
+            file.write(b"!")
+        with pytest.raises(EntryChanged):
+            entry.verify(record.path)
+
+
 def test_failed_materialize_leaves_no_file(entry, tmp_path):
     with (entry.path / "large.bin").open("r+b") as file:
         file.write(b"!")
