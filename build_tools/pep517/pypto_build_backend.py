@@ -23,6 +23,10 @@ from wheel_archive import Member, write_wheel
 _ROOT = Path(__file__).resolve().parents[2]
 _IMPORT_ROOTS = ("pypto", "store", "toolchains")
 
+# What an editable installation needs beside the sources, and the targets of //pypto/pypto that
+# make it.
+_NATIVE_PARTS = {"_native.so": "native", "_sdk": "_sdk"}
+
 # pip builds in a fresh copy or an unpacked sdist; one output base for all of them keeps what
 # earlier installations built, and the server goes soon, since nobody will talk to it again.
 _STARTUP = ("--max_idle_secs=15",)
@@ -47,7 +51,11 @@ def build_editable(
     wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None
 ) -> str:
     """Build the native parts into the tree and make a wheel that points at its import roots."""
-    _bazelw("build", "//pypto/pypto")
+    # A library's data is no output of its own: what bazelw links into the tree is asked for by name.
+    _bazelw("build", *(f"//pypto/pypto:{target}" for target in _NATIVE_PARTS.values()))
+    for name in _NATIVE_PARTS:
+        if not (_ROOT / "pypto" / "pypto" / name).exists():
+            raise SystemExit(f"bazelw built no pypto/pypto/{name}: is the checkout writable?")
     paths = "".join(f"{_ROOT / root}\n" for root in _IMPORT_ROOTS)
     name = f"{_wheel_stem()}.whl"
     members = {"_pypto_editable.pth": Member(paths.encode())}

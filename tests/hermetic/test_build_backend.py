@@ -72,11 +72,21 @@ def test_the_wheel_is_bazels(
 def test_an_editable_wheel_points_at_the_import_roots(
     source_tree: Path, commands: list[tuple[str, ...]], tmp_path: Path
 ) -> None:
+    for part in ("_native.so", "_sdk"):
+        (source_tree / "pypto" / "pypto" / part).touch()
     name = backend.build_editable(str(tmp_path))
     with zipfile.ZipFile(tmp_path / name) as archive:
         lines = archive.read("_pypto_editable.pth").decode().splitlines()
     assert lines == [str(source_tree / root) for root in ("pypto", "store", "toolchains")]
-    assert commands == [("build", "//pypto/pypto")]
+    assert commands == [("build", "//pypto/pypto:native", "//pypto/pypto:_sdk")]
+
+
+def test_an_editable_installation_without_its_native_parts_is_refused(
+    source_tree: Path, commands: list[tuple[str, ...]], tmp_path: Path
+) -> None:
+    (source_tree / "pypto" / "pypto" / "_sdk").touch()
+    with pytest.raises(SystemExit, match=r"pypto/pypto/_native\.so"):
+        backend.build_editable(str(tmp_path))
 
 
 def test_an_sdist_holds_the_launcher_and_no_output(source_tree: Path, tmp_path: Path) -> None:
