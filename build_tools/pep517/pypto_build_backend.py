@@ -51,7 +51,7 @@ def build_editable(
     wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None
 ) -> str:
     """Build the native parts into the tree and make a wheel that points at its import roots."""
-    # A library's data is no output of its own: what bazelw links into the tree is asked for by name.
+    # A library's data is no output of it: what bazelw links into the tree is asked for by name.
     _bazelw("build", *(f"//pypto/pypto:{target}" for target in _NATIVE_PARTS.values()))
     for name in _NATIVE_PARTS:
         if not (_ROOT / "pypto" / "pypto" / name).exists():
