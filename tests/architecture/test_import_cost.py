@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "numpy", "elftools", "zstandard", "subprocess", "multiprocessing")
+OPTIONAL = {"torch", "numpy", "elftools", "zstandard", "rich"}
+HEAVY = OPTIONAL | {"subprocess", "multiprocessing"}
 
 
 def _loaded_after(statement: str) -> set[str]:
@@ -18,8 +19,13 @@ def _loaded_after(statement: str) -> set[str]:
     return set(result.stdout.split())
 
 
-def test_importing_the_product_loads_no_torch() -> None:
-    assert not _loaded_after("import pypto") & {"torch", "numpy", "elftools", "zstandard"}
+def test_importing_the_product_loads_nothing_optional() -> None:
+    assert not _loaded_after("import pypto") & OPTIONAL
+
+
+def test_listing_a_store_loads_nothing_optional() -> None:
+    statement = "import io, pypto.jit.stat as s; s.stat('.', io.StringIO(), io.StringIO())"
+    assert not _loaded_after(statement) & OPTIONAL
 
 
 def test_importing_the_language_loads_no_torch() -> None:
@@ -29,7 +35,7 @@ def test_importing_the_language_loads_no_torch() -> None:
 def test_importing_the_store_loads_nothing_of_the_product() -> None:
     loaded = _loaded_after("import pypto_store")
     assert not {name for name in loaded if name.split(".")[0] in {"pypto", "pypto_toolchains"}}
-    assert not loaded & set(HEAVY)
+    assert not loaded & HEAVY
 
 
 @pytest.mark.parametrize(
