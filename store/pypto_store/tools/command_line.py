@@ -1,0 +1,116 @@
+"""From a command line to printed results, the same way for every command."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol, TextIO, cast
+
+from pypto_store.tools.answer import Answer, CommandError, Progress, Surroundings
+from pypto_store.tools.terminal import SilentProgress, TerminalProgress, console_on
+
+SCHEMA = 1
+ROOT_VARIABLE = "PYPTO_CACHE_DIR"
+
+# Each command is the module of that name in this package.
+COMMANDS: Mapping[str, str] = MappingProxyType(
+    {
+        "ls": "list every entry",
+        "show": "show one key with its entries and their files",
+    }
+)
+
+
+class _Command(Protocol):
+    """What a command's module has."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, options: argparse.Namespace, surroundings: Surroundings) -> Answer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What the process was started with."""
+
+    environ: Mapping[str, str]
+    out: TextIO
+    err: TextIO
+
+
+def run(arguments: Sequence[str], edge: Edge) -> int:
+    """Run one command and print what it says; gives the exit status (`answer.Status`)."""
+    chosen = next((word for word in arguments if not word.startswith("-")), "")
+    command = _command(chosen) if chosen in COMMANDS else None
+    options = _parser(chosen, command, edge.environ).parse_args(arguments)
+    assert command is not None  # the parser refuses any other name
+    try:
+        answer = _answer(command, options, edge)
+        _print(answer, options, edge.out)
+    except CommandError as error:
+        edge.err.write(f"error: {error}\n")
+        return error.status
+    return answer.status
+
+
+def _answer(command: _Command, options: argparse.Namespace, edge: Edge) -> Answer:
+    try:
+        return command.run(options, _surroundings(options.root, edge))
+    except OSError as error:
+        place = options.root if error.filename is None else os.fsdecode(error.filename)
+        told = f"{place}: {error.strerror or error}"
+        raise CommandError(f"{told}; check the path and its permissions") from error
+
+
+def _command(name: str) -> _Command:
+    return cast("_Command", importlib.import_module(f"pypto_store.tools.{name}"))
+
+
+def _parser(
+    chosen: str, command: _Command | None, environ: Mapping[str, str]
+) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m pypto_store",
+        description="Look into a store, and look after it.",
+        epilog="Exit status: 0 done, 1 nothing matches or something is wrong, 2 unusable "
+        "arguments or root, 3 someone is using the store.",
+    )
+    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        own = subparsers.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
+        if name == chosen and command is not None:
+            given = environ.get(ROOT_VARIABLE) or None
+            own.add_argument(
+                "--root",
+                metavar="DIRECTORY",
+                default=given,
+                required=given is None,
+                help=f"the store's directory (default: ${ROOT_VARIABLE})",
+            )
+            own.add_argument(
+                "--json", action="store_true", help="print JSON, as where no terminal is"
+            )
+            command.add_arguments(own)
+    return parser
+
+
+def _surroundings(root: str, edge: Edge) -> Surroundings:
+    progress: Progress = SilentProgress()
+    if edge.err.isatty():
+        progress = TerminalProgress(edge.err, time.monotonic)
+    return Surroundings(os.path.abspath(root), progress, time.time(), os.getcwd())
+
+
+def _print(answer: Answer, options: argparse.Namespace, out: TextIO) -> None:
+    if out.isatty() and not options.json:
+        answer.paint(console_on(out))
+        return
+    document = {"schema_version": SCHEMA, "root": os.path.abspath(options.root), **answer.document}
+    json.dump(document, out, indent=2, sort_keys=True)
+    out.write("\n")

@@ -1,0 +1,134 @@
+"""Tables and progress bars on a terminal. The only module that imports rich, and only if asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from pypto_store.tools.answer import Advance, CommandError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+
+# Seconds of work that nobody needs to be told about.
+_PATIENCE = 0.7
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def console_on(stream: TextIO) -> Console:
+    """A console that writes to `stream`; CommandError where rich is not installed."""
+    try:
+        from rich.console import Console
+    except ImportError as error:
+        raise CommandError(
+            f"tables need the package rich ({error}); install it, or ask for --json"
+        ) from None
+    # No guessing at numbers and paths: what is coloured is said in markup.
+    return Console(file=stream, highlight=False, soft_wrap=False)
+
+
+def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
+    """An empty table of the one look that all commands have; `right` columns hold numbers."""
+    from rich import box
+    from rich.table import Table
+
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name in columns:
+        made.add_column(
+            name,
+            justify="right" if name in right else "left",
+            no_wrap=name in right,
+            overflow="fold",
+        )
+    return made
+
+
+def plain(text: str, style: str = "") -> RenderableType:
+    """Text that is shown as it is: names on disk may look like markup."""
+    from rich.text import Text
+
+    return Text(text, style=style, overflow="fold")
+
+
+def size_text(size: int) -> str:
+    """Bytes as a person reads them."""
+    value, unit = float(size), _UNITS[0]
+    for unit in _UNITS:
+        if value < 1024 or unit == _UNITS[-1]:
+            break
+        value /= 1024
+    return f"{size} B" if unit == "B" else f"{value:.1f} {unit}"
+
+
+class SilentProgress:
+    """For output that nobody watches."""
+
+    @contextmanager
+    def of(self, what: str, total: int) -> Iterator[Advance]:
+        """Tell nobody."""
+        del what, total
+        yield lambda _: None
+
+
+class TerminalProgress:
+    """A bar on a terminal for whatever takes longer than a moment; gone when it is done."""
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float]) -> None:
+        self._stream = stream
+        self._clock = clock
+
+    @contextmanager
+    def of(self, what: str, total: int) -> Iterator[Advance]:
+        """Show how much of `total` is done, once that has been going on for a moment."""
+        bar = _Bar(self._stream, what, total)
+        begin = self._clock()
+
+        def advance(amount: int) -> None:
+            bar.done += amount
+            if bar.shown or self._clock() - begin > _PATIENCE:
+                bar.show()
+
+        try:
+            yield advance
+        finally:
+            bar.remove()
+
+
+class _Bar:
+    """One bar; rich is imported when it is first shown."""
+
+    def __init__(self, stream: TextIO, what: str, total: int) -> None:
+        self.done = 0
+        self.shown = False
+        self._stream, self._what, self._total = stream, what, total
+
+    def show(self) -> None:
+        """Draw it as far as it is."""
+        if not self.shown:
+            from rich.progress import (
+                BarColumn,
+                Progress,
+                TaskProgressColumn,
+                TextColumn,
+                TimeRemainingColumn,
+            )
+
+            self._progress = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TaskProgressColumn(),
+                TimeRemainingColumn(),
+                console=console_on(self._stream),
+                transient=True,
+            )
+            self._task = self._progress.add_task(self._what, total=self._total)
+            self._progress.start()
+            self.shown = True
+        self._progress.update(self._task, completed=self.done)
+
+    def remove(self) -> None:
+        """Take it away, if it is there."""
+        if self.shown:
+            self._progress.stop()
