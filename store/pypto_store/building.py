@@ -28,7 +28,8 @@ from pypto_store.outcomes import (
     StorageError,
     reason_of,
 )
-from pypto_store.publication import UnfitPayload, publish
+from pypto_store.publication import SlotTaken, publish
+from pypto_store.staging import UnfitPayload
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,7 +103,7 @@ class Build:
             outcome = publish(layout, self._key, self._spec, directory)
         except UnfitPayload as error:
             return Private(private, Failure.PUBLICATION, str(error))
-        except FileExistsError:
+        except SlotTaken:
             return self._yield_to(store.lookup(self._key, self._spec), private)
         except OSError as error:
             return Private(private, Failure.STORAGE, f"cannot publish: {reason_of(error)}")

@@ -79,8 +79,10 @@ class Failure(Enum):
 class Published:
     """This call built the entry and published it.
 
-    shared_bytes: payload bytes that other entries already had on disk.
-    damaged_blobs: known blobs whose bytes were not what their name says; they were written afresh.
+    shared_bytes: payload bytes that are links to what other entries, or other files of this one,
+        have on disk.
+    damaged_blobs: known blobs whose bytes were not what their name says; they were written afresh,
+        and the names were given to the new files.
     """
 
     entry: Entry

@@ -16,7 +16,10 @@ RESERVED_NAMES = frozenset({MANIFEST_NAME, SIGNATURE_NAME})
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+@=-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.+@=-]*)*")
 _LIMIT = 4096  # bytes; Linux PATH_MAX, so a longer one could not be opened anyway
 _COMPONENT_LIMIT = 255  # bytes; NAME_MAX of the file systems in use
-# A plain path this short breaks neither limit.
+# Names from the entry down to the file. Walking and removing a tree recurse once per level, and
+# the interpreter's own limit is no answer that a caller could use.
+DEPTH_LIMIT = 128
+# A plain path this short breaks none of the limits.
 PLAIN_LIMIT = _COMPONENT_LIMIT
 
 
@@ -38,7 +41,10 @@ def path_fault(path: object) -> str | None:
         return f"payload path {path!r} is not UTF-8"
     if len(encoded) > _LIMIT:
         return f"payload path of {len(encoded)} bytes is longer than {_LIMIT}"
-    for component in path.split("/"):
+    components = path.split("/")
+    if len(components) > DEPTH_LIMIT:
+        return f"payload path {path!r} is deeper than {DEPTH_LIMIT} names"
+    for component in components:
         if component in ("", ".", ".."):
             return f"payload path {path!r} is not normal"
         if len(component.encode("utf-8")) > _COMPONENT_LIMIT:

@@ -5,7 +5,22 @@ from pypto_store.paths import path_fault
 
 
 @pytest.mark.parametrize(
-    "path", ["a", "a/b.cpp", ".hidden", "..a", "a/...", "a b", 'q"uote', "n\nl", "ü/é", "x/STORE"]
+    "path",
+    [
+        "a",
+        "a/b.cpp",
+        ".hidden",
+        "..a",
+        "a/...",
+        "a b",
+        'q"uote',
+        "n\nl",
+        "ü/é",
+        "x/STORE",
+        "-rf",
+        "a/" * 127 + "b",
+        "é/" * 127 + "b",
+    ],
 )
 def test_normal_relative_paths_are_fine(path):
     assert path_fault(path) is None
@@ -28,6 +43,7 @@ def test_normal_relative_paths_are_fine(path):
         ("a" * 256, "component"),
         ("é" * 128, "component"),
         ("a/" * 2048 + "b", "4096"),
+        ("a/" * 128 + "b", "deeper"),
         ("artifact_manifest.json", "reserved"),
         ("artifact_manifest.json.sig", "reserved"),
         (b"a", "text"),

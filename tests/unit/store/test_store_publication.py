@@ -127,18 +127,109 @@ def test_known_blobs_are_linked_even_across_environments(request_entry, root):
     assert not os.path.samefile(one, two)
 
 
-def test_blob_that_is_a_link_or_a_directory_is_not_used(request_entry, root):
+def blob_of(root, entry, path):
+    record = entry.manifest.find(path)
+    return root / "cas" / record.sha256[:2] / f"{record.sha256}{'.x' if record.executable else ''}"
+
+
+@pytest.mark.parametrize("damage", ["bytes", "short", "long", "link", "not executable"])
+def test_damaged_blob_is_unlinked_and_its_name_given_to_a_new_file(request_entry, root, damage):
     first = request_entry("one").entry
-    record = first.manifest.find("kernel_config.json")
-    blob = root / "cas" / record.sha256[:2] / record.sha256
-    blob.unlink()
-    blob.symlink_to(first.path / record.path)
-    assert isinstance(request_entry("two"), Published)
+    path = "prebuilt/kernel_0.bin"
+    blob = blob_of(root, first, path)
+    aside = root.parent / "aside"
+    match damage:
+        case "bytes":
+            data = bytearray(blob.read_bytes())
+            data[len(data) // 2] ^= 1
+            blob.write_bytes(data)
+        case "short":
+            os.truncate(blob, 100)
+        case "long":
+            with blob.open("ab") as file:
+                file.write(b"more")
+        case "link":
+            blob.rename(aside)
+            blob.symlink_to(aside)
+        case "not executable":
+            blob.chmod(0o600)
+    before = blob.stat().st_ino
+    second = request_entry("two")
+    assert isinstance(second, Published)
+    assert [str(digest) for digest in second.damaged_blobs] == [first.manifest.find(path).sha256]
+    assert second.shared_bytes == sum(map(len, PAYLOAD.values())) - len(PAYLOAD[path])
+    fresh = second.entry.path / path
+    assert fresh.read_bytes() == PAYLOAD[path]
+    assert blob.lstat().st_ino == fresh.stat().st_ino != before
+    # The slot that owns the damaged file is left as it was found.
+    assert (first.path / path).stat().st_ino == before
+    third = request_entry("three")
+    assert third.damaged_blobs == ()
+    assert third.shared_bytes == sum(map(len, PAYLOAD.values()))
+
+
+def test_directory_in_place_of_a_blob_is_left_and_reported(request_entry, root):
+    first = request_entry("one").entry
+    blob = blob_of(root, first, "kernel_config.json")
     blob.unlink()
     blob.mkdir()
-    assert isinstance(request_entry("three"), Published)
-    store = ArtifactStore(root)
-    assert isinstance(store.lookup(sample_key("two"), READY), Hit)
+    second = request_entry("two")
+    assert isinstance(second, Published)
+    assert len(second.damaged_blobs) == 1
+    assert blob.is_dir()
+    assert isinstance(ArtifactStore(root).lookup(sample_key("two"), READY), Hit)
+
+
+REPEATED = {"kernel_config.json": b"{}", "a/one": b"same" * 9, "b/two": b"same" * 9, "c": b"same"}
+
+
+def test_content_that_an_entry_repeats_is_stored_once(request_entry, root):
+    result = request_entry(payload=REPEATED)
+    assert result.shared_bytes == len(REPEATED["b/two"])
+    one, two = (result.entry.path / path for path in ("a/one", "b/two"))
+    assert os.path.samefile(one, two)
+    assert len(list((root / "cas").glob("*/*"))) == 3
+    again = request_entry("two", payload=REPEATED)
+    assert again.shared_bytes == sum(map(len, REPEATED.values()))
+
+
+def test_content_that_differs_in_execution_is_stored_twice(root):
+    def build(directory):
+        payload_builder(REPEATED)(directory)
+        (directory / "b/two").chmod(0o700)
+
+    store = ArtifactStore(root, lock_timeout=10)
+    result = store.get_or_build(sample_key(), READY, build, private_parent=root.parent / "p")
+    assert result.shared_bytes == 0
+    assert isinstance(store.lookup(sample_key(), READY), Hit)
+
+
+def test_every_link_to_a_damaged_blob_is_replaced(request_entry, root):
+    first = request_entry(payload=REPEATED).entry
+    damaged = first.path / "a/one"
+    damaged.write_bytes(damaged.read_bytes().replace(b"s", b"S"))
+    second = request_entry("two", payload=REPEATED)
+    assert isinstance(second, Published)
+    assert len(second.damaged_blobs) == 1
+    assert isinstance(ArtifactStore(root).lookup(sample_key("two"), READY), Hit)
+
+
+def test_stage_whose_names_clash_in_the_file_system_stays_private(request_entry, root, monkeypatch):
+    """As on a file system that folds case, which the builder's own need not do."""
+    create = os.open
+
+    def folding(path, flags, *more, **options):
+        if flags & os.O_EXCL and os.path.basename(path) == "Name":
+            path = path.replace("Name", "name")
+        return create(path, flags, *more, **options)
+
+    payload = {"kernel_config.json": b"{}", "name": b"1", "Name": b"2"}
+    monkeypatch.setattr(os, "open", folding)
+    result = request_entry(payload=payload)
+    assert isinstance(result, Private)
+    assert result.failure is Failure.PUBLICATION
+    assert "'name'" in result.reason
+    assert ArtifactStore(root).lookup(sample_key("one"), READY) == Miss()
 
 
 def test_generated_made_after_ready_does_not_share_with_it(request_entry, root):
@@ -233,7 +324,7 @@ def test_large_empty_and_many_files(request_entry, root):
 
 def test_source_that_changes_between_its_two_readings_stays_private(request_entry, root):
     payload = {"kernel_config.json": b"{}", "large": bytes(2_500_000)}
-    write_all = pypto_store.publication.write_all
+    write_all = pypto_store.staging.write_all
     spoiled = []
 
     def spoil(descriptor, data):
@@ -246,7 +337,7 @@ def test_source_that_changes_between_its_two_readings_stays_private(request_entr
         write_all(descriptor, data)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pypto_store.publication, "write_all", spoil)
+        patch.setattr(pypto_store.staging, "write_all", spoil)
         result = request_entry(payload=payload)
     assert isinstance(result, Private)
     assert result.failure is Failure.PUBLICATION

@@ -1,0 +1,273 @@
+"""The staging directory of one publication: a tree that is an entry in all but its name.
+
+Content that the store already has is linked in, everything else is written. What is linked was
+read by nobody yet, so the whole tree is read back once before it becomes an entry.
+
+Imported only on a miss.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pypto_store import crash_points, linux
+from pypto_store.digest import Digest
+from pypto_store.entry import write_all
+from pypto_store.layout import (
+    DIRECTORY_MODE,
+    EXECUTABLE_MODE,
+    FILE_MODE,
+    Layout,
+    make_directories,
+)
+from pypto_store.manifest import FileRecord
+from pypto_store.paths import MANIFEST_NAME
+from pypto_store.validation import SlotFault, validate_payload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_CHUNK = 1024 * 1024
+# New files kept open between the start of their writeback and their fsync.
+_BATCH = 64
+
+
+class UnfitPayload(Exception):
+    """The build directory holds something that no entry may hold, or lacks what it must."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file of the build directory."""
+
+    path: str
+    executable: bool
+
+
+def sync_directory(directory: str) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(directory, _READ_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class Stage:
+    """The staging directory of one publication."""
+
+    def __init__(self, layout: Layout, directory: str) -> None:
+        self._layout = layout
+        self._directory = directory
+        self._foreign: frozenset[tuple[int, int]] = frozenset()
+        self._directories = {"": directory}
+        self._written: list[FileRecord] = []
+        # Payload files that are links: to an indexed blob, or to a file of this stage.
+        self._linked: dict[str, FileRecord] = {}
+        self._repeated: dict[str, FileRecord] = {}
+        # The first staged file of each content.
+        self._first: dict[tuple[str, bool], str] = {}
+        self._unsynced: list[int] = []
+        self.records: list[FileRecord] = []
+        self.damaged: list[Digest] = []
+        crash_points.reach("publish.staging")
+
+    @property
+    def shared_bytes(self) -> int:
+        """Payload bytes that were linked instead of written."""
+        links = (*self._linked.values(), *self._repeated.values())
+        return sum(record.size for record in links)
+
+    def fill(
+        self, build: str, payload: tuple[Source, ...], foreign: frozenset[tuple[int, int]]
+    ) -> None:
+        """Stage every payload file; none of the inodes `foreign` becomes part of it."""
+        self._foreign = foreign
+        for source in payload:
+            try:
+                self._make_parent(source.path)
+                self.records.append(self._stage(build, source))
+            except FileExistsError:
+                # The stage is new: the store's file system folds case or normalises names.
+                raise UnfitPayload(
+                    f"the store's file system takes {source.path!r} for another payload file"
+                ) from None
+            crash_points.reach("publish.payload")
+        crash_points.reach("publish.written")
+
+    def _make_parent(self, path: str) -> None:
+        parent = path.rpartition("/")[0]
+        if parent not in self._directories:
+            self._make_parent(parent)
+            os.mkdir(f"{self._directory}/{parent}", DIRECTORY_MODE)
+            self._directories[parent] = f"{self._directory}/{parent}"
+
+    def _stage(self, build: str, source: Source) -> FileRecord:
+        with _open_source(build, source.path) as descriptor:
+            data = os.read(descriptor, _CHUNK)
+            found, size = hashlib.sha256(data), len(data)
+            while part := os.read(descriptor, _CHUNK):
+                found.update(part)
+                size += len(part)
+            record = FileRecord(source.path, size, found.hexdigest(), source.executable)
+            if not (self._link_repeated(record) or self._link_known(record)):
+                # A small file is written from the bytes just hashed, a large one is read again.
+                self._write(record, descriptor, data if size == len(data) else None)
+                self._written.append(record)
+        self._first.setdefault((record.sha256, record.executable), record.path)
+        return record
+
+    def _link_repeated(self, record: FileRecord) -> bool:
+        """Link the file of the same content that is staged already, if there is one."""
+        first = self._first.get((record.sha256, record.executable))
+        if first is None:
+            return False
+        # Of a damaged blob, every link must be known as one.
+        links = self._linked if first in self._linked else self._repeated
+        return self._link(f"{self._directory}/{first}", record, links)
+
+    def _link_known(self, record: FileRecord) -> bool:
+        """Link the blob of this content into the stage, if there is a usable one."""
+        blob = self._layout.blob(record.sha256, record.executable)
+        try:
+            status = os.lstat(blob)
+        except OSError:
+            return False
+        if (
+            not stat.S_ISREG(status.st_mode)
+            or status.st_size != record.size
+            or (record.executable and not status.st_mode & stat.S_IXUSR)
+        ):
+            self._withdraw(record)
+            return False
+        if (status.st_dev, status.st_ino) in self._foreign:
+            return False
+        return self._link(blob, record, self._linked)
+
+    def _link(self, source: str, record: FileRecord, links: dict[str, FileRecord]) -> bool:
+        try:
+            os.link(source, f"{self._directory}/{record.path}", follow_symlinks=False)
+        except OSError:
+            # Another device, too many links, not permitted: sharing is an economy, so a copy
+            # answers all of them.
+            return False
+        links[record.path] = record
+        return True
+
+    def _withdraw(self, record: FileRecord) -> None:
+        """Report an indexed blob whose bytes are not what its name says, and drop that name.
+
+        Only the promise is withdrawn: slots that own the inode stay as they are.
+        """
+        digest = Digest(record.sha256)
+        if digest not in self.damaged:
+            self.damaged.append(digest)
+        with contextlib.suppress(OSError):
+            os.unlink(self._layout.blob(record.sha256, record.executable))
+
+    def _write(self, record: FileRecord, source: int, data: bytes | None) -> None:
+        sink = self._create(record.path, EXECUTABLE_MODE if record.executable else FILE_MODE)
+        if data is not None:
+            write_all(sink, data)
+        else:
+            os.lseek(source, 0, os.SEEK_SET)
+            found = hashlib.sha256()
+            while part := os.read(source, _CHUNK):
+                found.update(part)
+                write_all(sink, part)
+            if found.hexdigest() != record.sha256:
+                raise UnfitPayload(f"{record.path!r} changed while it was being published")
+        linux.start_writeback(sink)
+
+    def _create(self, path: str, mode: int) -> int:
+        """A new staged file, open until it has been synced."""
+        if len(self._unsynced) >= _BATCH:
+            self.sync_files()
+        descriptor = os.open(f"{self._directory}/{path}", WRITE_NEW, mode)
+        self._unsynced.append(descriptor)
+        return descriptor
+
+    def sync_files(self) -> None:
+        """Make every file durable that was written since the last time."""
+        for descriptor in self._unsynced:
+            os.fsync(descriptor)
+        self.close_files()
+
+    def close_files(self) -> None:
+        """Close what is still open."""
+        while self._unsynced:
+            os.close(self._unsynced.pop())
+
+    def validate(self, build: str) -> dict[str, bytes]:
+        """Read the staged tree back; a linked blob that is damaged is written afresh."""
+        while True:
+            descriptor = os.open(self._directory, _READ_DIRECTORY)
+            try:
+                return validate_payload(descriptor, self.records)
+            except SlotFault as fault:
+                record = self._linked.pop(fault.path, None)
+                if record is None:
+                    raise OSError(
+                        errno.EIO, f"staged file did not read back: {fault.reason}"
+                    ) from None
+                self._replace_damaged(build, record)
+            finally:
+                os.close(descriptor)
+
+    def _replace_damaged(self, build: str, record: FileRecord) -> None:
+        self._withdraw(record)
+        os.unlink(f"{self._directory}/{record.path}")
+        with _open_source(build, record.path) as source:
+            self._write(record, source, None)
+        self._written.append(record)
+
+    def write_marker(self, encoded: bytes) -> None:
+        """Write the manifest: from now on the staged tree is an entry."""
+        descriptor = self._create(MANIFEST_NAME, FILE_MODE)
+        write_all(descriptor, encoded)
+        linux.start_writeback(descriptor)
+
+    def sync_directories(self) -> None:
+        """Make every name in the stage durable, innermost directories first."""
+        for directory in reversed(self._directories.values()):
+            sync_directory(directory)
+
+    def adopt(self, slot: str) -> None:
+        """Offer the new files to other entries. Failing to is no failure of the publication."""
+        for record in self._written:
+            blob = self._layout.blob(record.sha256, record.executable)
+            try:
+                _link_making_parent(f"{slot}/{record.path}", blob)
+            except FileExistsError:
+                pass
+            except OSError:
+                return
+            crash_points.reach("publish.adopted")
+
+
+def _link_making_parent(source: str, blob: str) -> None:
+    try:
+        os.link(source, blob, follow_symlinks=False)
+    except FileNotFoundError:
+        make_directories(os.path.dirname(blob))
+        os.link(source, blob, follow_symlinks=False)
+
+
+@contextlib.contextmanager
+def _open_source(build: str, path: str) -> Iterator[int]:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    descriptor = os.open(f"{build}/{path}", flags)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UnfitPayload(f"{path!r} is not a regular file any more")
+        yield descriptor
+    finally:
+        os.close(descriptor)
