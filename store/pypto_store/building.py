@@ -1,6 +1,6 @@
 """One request for an entry that may have to be built: under lock, privately, then published.
 
-    look again -> lock -> look again -> build privately -> recheck -> publish
+    look again -> lock, or wait and look again -> look again -> build -> recheck -> publish
 
 Every way out leaves the lock released and either no build directory or one that the caller owns.
 Imported only on a miss.
@@ -66,7 +66,16 @@ class Build:
         if not isinstance(found, Miss) or store.readonly:
             return self._stay_private(found)
         try:
-            lock = store.writer_lock(self._key)
+            lock = store.try_writer_lock(self._key)
+            if lock is None:
+                # Its holder is building, most likely this very entry. Waiting for a shared lock
+                # lets all who wait wake at once and look side by side; for exclusive locks they
+                # would queue, each behind the validation of the one before it.
+                with store.wait_for_writer(self._key, shared=True):
+                    found = store.lookup(self._key, self._spec)
+                if isinstance(found, Hit):
+                    return found
+                lock = store.wait_for_writer(self._key, shared=False)
         except LockUnavailable as error:
             return self._private(Failure.LOCK, str(error))
         except OSError as error:

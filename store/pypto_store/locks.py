@@ -113,14 +113,32 @@ def acquire(path: str, *, shared: bool, timeout: float) -> FileLock:
 
     LockUnavailable when it stays taken, or when the file system cannot lock or be written.
     """
-    operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     deadline = time.monotonic() + timeout
+    lock = _take(path, shared, deadline)
+    assert lock is not None
+    return lock
+
+
+def try_acquire(path: str, *, shared: bool) -> FileLock | None:
+    """Lock the file at `path` if nobody is in the way, or return None.
+
+    LockUnavailable when the file system cannot lock or be written.
+    """
+    return _take(path, shared, None)
+
+
+def _take(path: str, shared: bool, deadline: float | None) -> FileLock | None:
+    """The lock; None only without a deadline, which means not to wait."""
+    operation = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
         while True:
             descriptor = _open_making_parent(path)
             try:
                 fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
             except BlockingIOError:
+                if deadline is None:
+                    _close(descriptor)
+                    return None
                 _wait(descriptor, operation, path, deadline)
             except BaseException:
                 _close(descriptor)

@@ -11,7 +11,7 @@ from pypto_store.entry import Entry
 from pypto_store.flights import Flights
 from pypto_store.keys import State
 from pypto_store.layout import resolve
-from pypto_store.locks import WriterLease, acquire
+from pypto_store.locks import WriterLease, acquire, try_acquire
 from pypto_store.outcomes import Hint, Hit, Invalid, Miss, StorageError, reason_of
 from pypto_store.validation import (
     SlotFault,
@@ -22,9 +22,10 @@ from pypto_store.validation import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pypto_store.discovery import DeriveSpec
+    from pypto_store.evidence import EvidenceRecord
     from pypto_store.keys import ArtifactKey, ArtifactSpec
     from pypto_store.layout import Layout
     from pypto_store.locks import FileLock
@@ -171,11 +172,33 @@ class ArtifactStore:
         flight = Build(key, spec, build, private_parent, recheck)
         return self._flights.run(name, lambda: flight.obtain(self))
 
-    def writer_lock(self, key: ArtifactKey) -> FileLock:
-        """Take part as a writer and lock everything under `key`.
+    def try_writer_lock(self, key: ArtifactKey) -> FileLock | None:
+        """Take part as a writer and lock everything under `key`; None if somebody has locked it.
 
         LockUnavailable if either lock cannot be had, OSError if the root cannot be read.
         """
+        return try_acquire(self._as_writer().key_lock(key), shared=False)
+
+    def wait_for_writer(self, key: ArtifactKey, *, shared: bool) -> FileLock:
+        """The lock on everything under `key`, after whoever holds it; errors as above.
+
+        shared: with everyone else who waits this way, to look at what was published; otherwise
+            alone, to publish.
+        """
+        return acquire(self._as_writer().key_lock(key), shared=shared, timeout=self._lock_timeout)
+
+    def keep_evidence(self, records: Iterable[EvidenceRecord]) -> None:
+        """Leave readable inputs of an entry just published, for people who ask why a key differs.
+
+        No entry depends on them. A read-only store keeps none. OSError and LockUnavailable say
+        that they were not kept, which loses explanations only.
+        """
+        if not self._readonly:
+            from pypto_store.evidence import keep
+
+            keep(self._as_writer(), records)
+
+    def _as_writer(self) -> Layout:
         layout = self.layout()
         self._lease.hold(layout.store_lock, self._lock_timeout)
-        return acquire(layout.key_lock(key), shared=False, timeout=self._lock_timeout)
+        return layout
