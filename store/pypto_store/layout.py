@@ -7,6 +7,9 @@
     <root>/artifacts/v1/<environment>/<key>/.tmp.*         an entry being published
     <root>/locks/<key>.lock, locks/store.lock              never unlinked
     <root>/tools/                                          what probes said of compilers; not ours
+    <root>/evidence/<component's digest>.json              readable inputs of keys (see evidence.py)
+    <root>/quarantine/<time>/                              what fsck found damaged, with notes
+    <root>/trash/                                          what gc has dropped and is removing
 
 Marker history: "pypto-store 1", the first. Directories are 0700, files 0600 (0700 if executable);
 whoever shares a root widens them afterwards.
@@ -17,8 +20,12 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pypto_store.keys import ArtifactKey, ArtifactSpec, State
+
+if TYPE_CHECKING:
+    from pypto_store.digest import Digest
 
 MARKER_NAME = "STORE"
 MARKER = b"pypto-store 1\n"
@@ -47,6 +54,40 @@ class Layout:
     def artifacts(self) -> str:
         """The directory of all environments."""
         return f"{self.root}/artifacts/v1"
+
+    @property
+    def cas(self) -> str:
+        """The blob index."""
+        return f"{self.root}/cas"
+
+    @property
+    def locks(self) -> str:
+        """The directory of all lock files."""
+        return f"{self.root}/locks"
+
+    @property
+    def tools(self) -> str:
+        """The directory of probe records."""
+        return f"{self.root}/tools"
+
+    @property
+    def evidence(self) -> str:
+        """The directory of evidence records."""
+        return f"{self.root}/evidence"
+
+    def evidence_of(self, component: Digest) -> str:
+        """The evidence record of a component's digest."""
+        return f"{self.root}/evidence/{component.hex}.json"
+
+    @property
+    def quarantine(self) -> str:
+        """Where damage is put aside."""
+        return f"{self.root}/quarantine"
+
+    @property
+    def trash(self) -> str:
+        """Where dropped entries wait to be removed."""
+        return f"{self.root}/trash"
 
     @property
     def store_lock(self) -> str:
