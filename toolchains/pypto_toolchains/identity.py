@@ -81,11 +81,13 @@ class Installation:
 class ToolchainIdentity:
     """One digest over all that takes part, and the components it is made of.
 
+    `settings` are the choices and variables that take part beside them, None where one is not set.
     `record` is what a probe said, for the caller to keep once it may write (see ProbeRecords).
     """
 
     digest: Digest
     components: tuple[Evidence, ...]
+    settings: tuple[tuple[str, str | None], ...]
     record: tuple[str, bytes] | None
 
 
@@ -164,17 +166,25 @@ def capture_build_identity(
         if isinstance(outcome, Unavailable):
             return outcome
         components.append(outcome)
+    loader_path = environ.get("LD_LIBRARY_PATH")
+    relative = loader_path is not None and has_relative_entry(loader_path)
+    directory = cwd if relative else None
+    variables = tuple((name, environ.get(name)) for name in registry.semantic)
     record = RecordBuilder("pypto.environment/v1")
     record.text("policy", namespace.policy)
     record.sequence("epoch", _bytes(namespace.epoch))
     for component in components:
         record.digest(component.component, component.digest)
-    for name in registry.semantic:
-        record.sequence(name, _bytes(environ.get(name)))
-    loader_path = environ.get("LD_LIBRARY_PATH")
-    relative = loader_path is not None and has_relative_entry(loader_path)
-    record.sequence("cwd", _bytes(cwd if relative else None))
-    return ToolchainIdentity(record.finish(), tuple(components), device.record)
+    for name, value in variables:
+        record.sequence(name, _bytes(value))
+    record.sequence("cwd", _bytes(directory))
+    settings = (
+        ("policy", namespace.policy),
+        ("epoch", namespace.epoch),
+        *variables,
+        ("cwd", directory),
+    )
+    return ToolchainIdentity(record.finish(), tuple(components), settings, device.record)
 
 
 def _bytes(value: str | None) -> tuple[bytes, ...]:

@@ -28,11 +28,15 @@ def application_digest(
     """
     told = () if fingerprint is None else (fingerprint.encode("utf-8", "surrogatepass"),)
     record = RecordBuilder("pypto.application/v1").sequence("fingerprint", told)
-    record.sequence("sources", [_source(path, hasher) for path in paths])
+    record.sequence("sources", [source_fields(path, hasher) for path in paths])
     return record.finish()
 
 
-def _source(path: str, hasher: FileHasher) -> tuple[str, tuple[tuple[bytes, bytes], ...]]:
+def source_fields(path: str, hasher: FileHasher) -> tuple[str, tuple[tuple[bytes, bytes], ...]]:
+    """What the digest covers of one path: its kind, and the name and SHA-256 of each file.
+
+    Raises ExtraSourceError.
+    """
     try:
         mode = os.stat(path).st_mode
         if not stat.S_ISDIR(mode):

@@ -67,7 +67,8 @@ class SourceSnapshot:
     """A kernel and all it depends on, at one moment.
 
     `digest` is None where something has no identity across processes; `bypass` then says what.
-    `functions` are the entry and its helpers, each with what it was parsed from.
+    `functions` are the entry and its helpers, each with what it was parsed from; `fields` is what
+    the digest covers of each, in the same order.
     """
 
     entry: FunctionSource
@@ -75,6 +76,7 @@ class SourceSnapshot:
     bypass: str | None
     guards: Guards
     functions: tuple[tuple[Declaration, ParsedFunction], ...]
+    fields: tuple[tuple[str | bytes | bool, ...], ...]
 
     def source_map(self) -> Mapping[str, tuple[str, int]]:
         """From unit to the file that holds the function and the line of its ``def``."""
@@ -163,6 +165,7 @@ class _Snapshot:
             bypass=self._bypass,
             guards=Guards(tuple(self._items), tuple(self._attributes), tuple(self._mutables)),
             functions=tuple((item, self._parsed[item]) for item in self._order),
+            fields=tuple(self._fields),
         )
 
     def _visit(self, declaration: Declaration) -> FunctionSource:
