@@ -3,7 +3,7 @@
     stage     copy the payload beside the slot; content that the store already has is linked in
     validate  read the staged tree back once
     marker    write the manifest last
-    sync      all writeback has been started by now; make each new file durable
+    sync      start the writeback of all new files, then make each durable
     tree      make the staged directories durable, and new ones above them
     rename    one RENAME_NOREPLACE makes the entry visible; make its name durable
     adopt     link new files into the blob index (never synced: a lost name loses only sharing)

@@ -16,6 +16,7 @@ import cold_compile
 import herd
 import jit_cache_latency
 import live_call
+import publish_entry
 import toolchain_identity
 import validate_entry
 from measure import Comparison, report
@@ -26,6 +27,7 @@ BENCHMARKS: tuple[tuple[str, Callable[[int], list[Comparison]], int], ...] = (
     ("2", validate_entry.compare, validate_entry.RUNS),
     ("4", toolchain_identity.compare, toolchain_identity.RUNS),
     ("6", live_call.compare, live_call.RUNS),
+    ("7", publish_entry.compare, publish_entry.RUNS),
     ("8", herd.compare, herd.RUNS),
     ("9", cold_compile.compare, cold_compile.RUNS),
 )

@@ -43,11 +43,13 @@ extern "C" int hash_all(const char** paths, int count) {
 FILES = {f"payload/part{index}.bin": (index + 1) * 3_636 for index in range(10)}
 
 
-def _fill(directory: Path) -> None:
+def fill(directory: Path) -> Path:
+    """Write the files, with new content, below `directory`, and return that."""
     for name, size in FILES.items():
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(os.urandom(size))
+    return directory
 
 
 def compare(runs: int) -> list[Comparison]:
@@ -57,7 +59,7 @@ def compare(runs: int) -> list[Comparison]:
         blank = Digest("0" * 64)
         key = ArtifactKey(blank, blank, blank, blank, blank)
         spec = ArtifactSpec(State.READY, "program", tuple(FILES), ("a2a3sim",), "x86-64")
-        built = store.get_or_build(key, spec, _fill, private_parent=Path(scratch) / "private")
+        built = store.get_or_build(key, spec, fill, private_parent=Path(scratch) / "private")
         if not isinstance(built, Published):
             raise SystemExit(f"the entry was not published: {built}")
         paths = [os.fsencode(f"{built.entry.path}/{name}") for name in FILES]
