@@ -27,7 +27,8 @@ SPEC = ArtifactSpec(State.READY, "program", tuple(FILES), ("a2a3sim",), "x86-64"
 _COPY = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
-def _key(number: int) -> ArtifactKey:
+def entry_key(number: int) -> ArtifactKey:
+    """One key a number."""
     blank = Digest("0" * 64)
     return ArtifactKey(blank, blank, blank, blank, Digest(f"{number:064x}"))
 
@@ -67,14 +68,14 @@ def compare(runs: int) -> list[Comparison]:
         layout = Layout(f"{scratch}/root")
         plain = Path(scratch) / "plain"
         plain.mkdir()
-        publish(layout, _key(0), SPEC, str(fill(Path(scratch) / "first")))
+        publish(layout, entry_key(0), SPEC, str(fill(Path(scratch) / "first")))
         numbers = iter(range(1, 10 * runs + 10))
 
         def ours() -> float:
             number = next(numbers)
             build = str(fill(Path(scratch) / f"build{number}"))
             os.sync()  # what is dirty from making the build belongs to neither side
-            return timed(lambda: publish(layout, _key(number), SPEC, build))
+            return timed(lambda: publish(layout, entry_key(number), SPEC, build))
 
         def base() -> float:
             number = next(numbers)

@@ -19,6 +19,7 @@ import live_call
 import publish_entry
 import toolchain_identity
 import validate_entry
+import whole_process
 from measure import Comparison, report
 
 # The rows of the table that each benchmark fills, how it runs, and how often if not told.
@@ -26,6 +27,7 @@ BENCHMARKS: tuple[tuple[str, Callable[[int], list[Comparison]], int], ...] = (
     ("13", jit_cache_latency.rows, jit_cache_latency.RUNS),
     ("2", validate_entry.compare, validate_entry.RUNS),
     ("4", toolchain_identity.compare, toolchain_identity.RUNS),
+    ("5", whole_process.compare, whole_process.RUNS),
     ("6", live_call.compare, live_call.RUNS),
     ("7", publish_entry.compare, publish_entry.RUNS),
     ("8", herd.compare, herd.RUNS),
