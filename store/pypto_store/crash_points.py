@@ -32,6 +32,12 @@ POINTS: Mapping[str, str] = MappingProxyType(
         "publish.adopted": "one new file is in the blob index (reached once per file)",
         "publish.done": "publication is complete; the locks are still held",
         "build.released": "the key's lock is released",
+        "export.packed": "a bundle is complete and durable under a temporary name",
+        "export.named": "the bundle has its name",
+        "import.index": "a bundle's index is read and right; nothing is written",
+        "import.blob": "one content is outside the store (reached once per content)",
+        "import.verified": "the whole bundle is read and right; nothing is in the store",
+        "import.entry": "one entry of a bundle is in the store or refused (once per entry)",
     }
 )
 

@@ -41,11 +41,13 @@ class Answer:
 
     document: JSON values only; the frame adds `schema_version` and `root`.
     paint: shows the same on a terminal. Only there is rich imported, so only inside of it.
+    beside_data: standard output carries what the command made, so the rest goes to standard error.
     """
 
     document: Mapping[str, object]
     paint: Callable[[Console], None]
     status: Status = Status.OK
+    beside_data: bool = False
 
 
 Advance = Callable[[int], None]
@@ -63,9 +65,11 @@ class Surroundings:
     """What a command may know of the world beside its options.
 
     root: the store, absolute. now: seconds since the epoch. cwd: for relative paths of arguments.
+    temporary: an absolute directory for temporary files, which nobody has tried out.
     """
 
     root: str
     progress: Progress
     now: float
     cwd: str
+    temporary: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import keyword
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -18,11 +19,13 @@ from pypto_store.tools.terminal import SilentProgress, TerminalProgress, console
 SCHEMA = 1
 ROOT_VARIABLE = "PYPTO_CACHE_DIR"
 
-# Each command is the module of that name in this package.
+# Each command is the module of that name in this package; a keyword has an underscore behind it.
 COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         "ls": "list every entry",
         "show": "show one key with its entries and their files",
+        "export": "pack entries into one file, for another store",
+        "import": "add the entries of such a file",
     }
 )
 
@@ -52,7 +55,7 @@ def run(arguments: Sequence[str], edge: Edge) -> int:
     assert command is not None  # the parser refuses any other name
     try:
         answer = _answer(command, options, edge)
-        _print(answer, options, edge.out)
+        _print(answer, options, edge.err if answer.beside_data else edge.out)
     except CommandError as error:
         edge.err.write(f"error: {error}\n")
         return error.status
@@ -69,7 +72,8 @@ def _answer(command: _Command, options: argparse.Namespace, edge: Edge) -> Answe
 
 
 def _command(name: str) -> _Command:
-    return cast("_Command", importlib.import_module(f"pypto_store.tools.{name}"))
+    module = f"{name}_" if keyword.iskeyword(name) else name
+    return cast("_Command", importlib.import_module(f"pypto_store.tools.{module}"))
 
 
 def _parser(
@@ -104,7 +108,9 @@ def _surroundings(root: str, edge: Edge) -> Surroundings:
     progress: Progress = SilentProgress()
     if edge.err.isatty():
         progress = TerminalProgress(edge.err, time.monotonic)
-    return Surroundings(os.path.abspath(root), progress, time.time(), os.getcwd())
+    named = edge.environ.get("TMPDIR", "")
+    temporary = named if os.path.isabs(named) else "/tmp"  # noqa: S108 - for random names below it
+    return Surroundings(os.path.abspath(root), progress, time.time(), os.getcwd(), temporary)
 
 
 def _print(answer: Answer, options: argparse.Namespace, out: TextIO) -> None:

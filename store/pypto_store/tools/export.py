@@ -1,0 +1,232 @@
+"""`export`: entries into one file, each validated before it is packed."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from pypto_store import crash_points, evidence
+from pypto_store.bundle.faults import BundleError, CodecMissing
+from pypto_store.bundle.frame import codec
+from pypto_store.bundle.packing import Packing
+from pypto_store.entry import Entry
+from pypto_store.layout import Layout, resolve
+from pypto_store.listing import EntryRow
+from pypto_store.outcomes import Hit, Invalid, StorageError
+from pypto_store.store import ArtifactStore
+from pypto_store.tools.answer import Answer, CommandError, Status, Surroundings
+from pypto_store.tools.entry_document import entry_document
+from pypto_store.tools.selection import rows_of, rows_of_key
+from pypto_store.tools.terminal import plain, size_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+STREAM = "-"
+_STANDARD_OUTPUT = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to pack and where to."""
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", required=True, help="the bundle; - is standard output"
+    )
+    chosen = parser.add_argument_group("what to pack (one of these)")
+    chosen.add_argument(
+        "keys", metavar="KEY", nargs="*", default=[], help="keys, or enough of their first digits"
+    )
+    chosen.add_argument("--kernel", metavar="NAME", help="all keys of the kernel of that name")
+    chosen.add_argument("--all", action="store_true", help="every entry")
+    parser.add_argument(
+        "--with-evidence",
+        action="store_true",
+        help="also what `why` explains keys with; it names paths of this machine",
+    )
+
+
+def run(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
+    """Validate what is chosen and pack it; damaged entries are left out, named, and a failure."""
+    try:
+        codec()
+        return _export(options, surroundings)
+    except CodecMissing as error:
+        raise CommandError(str(error)) from None
+    except BundleError as error:
+        raise CommandError(f"{surroundings.root}: {error}") from None
+
+
+def _export(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
+    output = _output(options.output, surroundings)
+    rows = _chosen(options, surroundings.root)
+    entries, damaged = _validated(rows, surroundings)
+    if not entries:
+        raise CommandError(f"{surroundings.root}: no valid entry to export", Status.FOUND)
+    layout, _ = resolve(surroundings.root)
+    kept = _evidence(layout, entries) if options.with_evidence else []
+    packing = Packing(entries, kept)
+    with _sink(output) as sink, surroundings.progress.of("packing", packing.size) as advance:
+        packing.write(sink, advance)
+    document = {
+        "bundle": output,
+        "size": sink.size,
+        "sha256": sink.digest,
+        "entries": [entry_document(row) for row in rows if row.path not in damaged],
+        "damaged": [{"path": path, "reason": reason} for path, reason in damaged.items()],
+        "payload_size": sum(entry.manifest.payload_size for entry in entries),
+        "content_size": packing.size,
+        "evidence_records": len(kept),
+    }
+    return Answer(
+        document,
+        lambda console: _paint(console, document, len(entries), damaged),
+        Status.FOUND if damaged else Status.OK,
+        beside_data=output == STREAM,
+    )
+
+
+def _output(given: str, surroundings: Surroundings) -> str:
+    """Where the bundle goes, absolute, or the stream; CommandError where it may not go."""
+    if given == STREAM:
+        if os.isatty(_STANDARD_OUTPUT):
+            raise CommandError("a bundle is not for a terminal; name a file, or pipe it on")
+        return given
+    path = os.path.join(surroundings.cwd, given)
+    root = os.path.realpath(surroundings.root)
+    if os.path.realpath(path).startswith(f"{root}/"):
+        raise CommandError(f"{path} lies in the store itself; write it somewhere else")
+    if os.path.isdir(path):
+        raise CommandError(f"{path} is a directory; name a file")
+    return path
+
+
+def _chosen(options: argparse.Namespace, root: str) -> list[EntryRow]:
+    if sum((bool(options.keys), options.kernel is not None, options.all)) != 1:
+        raise CommandError("say what to export: some keys, or --kernel NAME, or --all")
+    rows = list(rows_of(root))
+    if options.all:
+        return rows
+    if options.kernel is not None:
+        return _of_kernel(rows, options.kernel, root)
+    keys = {rows_of_key(rows, key, root)[0].key for key in options.keys}
+    return [row for row in rows if row.key in keys]
+
+
+def _of_kernel(rows: Sequence[EntryRow], kernel: str, root: str) -> list[EntryRow]:
+    layout, _ = resolve(root)
+    known: dict[str, bool] = {}
+    found = []
+    for row in rows:
+        if row.manifest is None:
+            continue
+        source = row.manifest.key.source
+        if source.hex not in known:
+            with suppress(evidence.EvidenceError, OSError):
+                record = evidence.load(layout, source)
+                known[source.hex] = record is not None and record.subject == kernel
+        if known.get(source.hex):
+            found.append(row)
+    if not found:
+        raise CommandError(
+            f"{root}: no entry is known to be of a kernel {kernel!r}; `ls` lists the keys",
+            Status.FOUND,
+        )
+    return found
+
+
+def _validated(
+    rows: Sequence[EntryRow], surroundings: Surroundings
+) -> tuple[list[Entry], dict[str, str]]:
+    """The rows as validated entries, and why the others are none, by path."""
+    store = ArtifactStore(Path(surroundings.root), readonly=True)
+    entries: list[Entry] = []
+    damaged: dict[str, str] = {}
+    total = sum(row.size or 0 for row in rows)
+    with surroundings.progress.of("validating", total) as advance:
+        for row in rows:
+            if row.manifest is None:
+                damaged[row.path] = str(row.damage)
+                continue
+            found = store.lookup(row.manifest.key, row.manifest.spec)
+            match found:
+                case Hit(entry):
+                    # Without the small files that it keeps for its readers.
+                    entries.append(Entry(entry.directory, entry.manifest))
+                case Invalid(_, reason) | StorageError(_, reason):
+                    damaged[row.path] = reason
+                case _:
+                    damaged[row.path] = "it is gone"
+            advance(row.manifest.payload_size)
+    return entries, damaged
+
+
+def _evidence(layout: Layout, entries: Sequence[Entry]) -> list[evidence.EvidenceRecord]:
+    """What is kept of the entries' components; what is damaged or missing explains nothing."""
+    components = {digest for entry in entries for _, digest in entry.key.components()}
+    found = []
+    for digest in sorted(components):
+        with suppress(evidence.EvidenceError):
+            if (record := evidence.load(layout, digest)) is not None:
+                found.append(record)
+    return found
+
+
+class _Counted:
+    """Counts and digests what goes through."""
+
+    def __init__(self, below: BinaryIO) -> None:
+        self._below = below
+        self._found = hashlib.sha256()
+        self.size = 0
+
+    def write(self, data: bytes, /) -> int:
+        """All of `data`."""
+        self._below.write(data)
+        self._found.update(data)
+        self.size += len(data)
+        return len(data)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that was written."""
+        return self._found.hexdigest()
+
+
+@contextmanager
+def _sink(output: str) -> Iterator[_Counted]:
+    """Where the bundle is written; a file gets its name when it is complete and on disk."""
+    if output == STREAM:
+        with open(_STANDARD_OUTPUT, "wb", closefd=False) as stream:
+            yield _Counted(stream)
+        return
+    parent, name = os.path.split(output)
+    temporary = os.path.join(parent, f".{name}.{os.urandom(8).hex()}.partial")
+    try:
+        with open(temporary, "xb") as file:
+            yield _Counted(file)
+            file.flush()
+            os.fsync(file.fileno())
+        crash_points.reach("export.packed")
+        os.replace(temporary, output)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    crash_points.reach("export.named")
+
+
+def _paint(
+    console: Console, document: dict[str, object], count: int, damaged: dict[str, str]
+) -> None:
+    console.print(
+        f"{count} entries, {size_text(cast('int', document['payload_size']))} of payload, "
+        f"{size_text(cast('int', document['content_size']))} of distinct content"
+    )
+    console.print(plain(f"{document['bundle']}: {size_text(cast('int', document['size']))}"))
+    console.print(f"sha256 {document['sha256']}", soft_wrap=True)
+    for path, reason in damaged.items():
+        console.print(plain(f"left out, damaged: {path}: {reason}", "red"), soft_wrap=True)
