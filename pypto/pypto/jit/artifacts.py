@@ -16,8 +16,8 @@ from pypto_store.records import RecordBuilder
 
 # What a GENERATED entry and a READY entry hold, in which form. Raise the number when either
 # changes: older entries are then not found, and never misread.
-_FORMAT = 1
-FORMAT = RecordBuilder("pypto.artifact-format/v1").integer("format", _FORMAT).finish()
+FORMAT_NUMBER = 1
+FORMAT = RecordBuilder("pypto.artifact-format/v1").integer("format", FORMAT_NUMBER).finish()
 
 GENERATED = ArtifactSpec(
     State.GENERATED,

@@ -49,7 +49,8 @@ class Persistent:
     """One request at its store.
 
     `recheck` says why what was built may not be published; `patched` why the SDK is not what its
-    revision says. Both cost more than a hit may, so only misses ask.
+    revision says; `explain` leaves the key's readable inputs beside what was published. All cost
+    more than a hit may, so only misses ask.
     """
 
     store: ArtifactStore
@@ -60,6 +61,7 @@ class Persistent:
     statistics: Statistics
     recheck: Callable[[], str | None]
     patched: Callable[[], str | None]
+    explain: Callable[[ArtifactStore], None]
     private: PrivateBuilds
     _rejected: set[str] = field(default_factory=set)
     _specs: ReadySpecs = field(default_factory=ReadySpecs)
@@ -171,6 +173,8 @@ class Persistent:
         if isinstance(result, Private):
             self._count_private(result)
             return self.private.at(result.path, program)
+        if isinstance(result, Published):
+            self.explain(self.store)
         return self._from_generated(result.entry, program)
 
     def _publish_ready(

@@ -27,7 +27,7 @@ from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.run_config import RunConfig
 from pypto_store import ArtifactKey, ArtifactStore, Digest
 from pypto_toolchains.evidence import Unavailable
-from pypto_toolchains.identity import identity_namespace
+from pypto_toolchains.identity import ToolchainIdentity, identity_namespace
 
 Objects = ObjectTable[CompiledProgram]
 
@@ -199,6 +199,7 @@ class Resolver:
                 statistics=self._statistics,
                 recheck=lambda: self._changed(request, application),
                 patched=self._toolchain.patched,
+                explain=lambda store: _explain(store, key, request, identity),
                 private=PrivateBuilds(request.recipe, lambda: parent, meter),
             )
             compiled = persistent.restore_or_build()
@@ -240,6 +241,27 @@ class Resolver:
         except ExtraSourceError as error:
             return str(error)
         return None if now == application else "an extra source changed during the build"
+
+
+def _explain(
+    store: ArtifactStore, key: ArtifactKey, request: Request, identity: ToolchainIdentity
+) -> None:
+    """Leave the readable inputs of a key that was just published; no failure of it is one."""
+    from pypto.jit.evidence import evidence
+
+    try:
+        store.keep_evidence(
+            evidence(
+                key,
+                request.snapshot,
+                request.specialization,
+                request.policy,
+                identity,
+                file_hasher(),
+            )
+        )
+    except Exception:  # noqa: BLE001 - a lost explanation is no reason to fail a compilation
+        return
 
 
 def read_surroundings() -> Surroundings:
