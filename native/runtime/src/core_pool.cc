@@ -133,15 +133,18 @@ bool CorePool::wake_one(CoreType type) {
 
 void CorePool::make_ready(Lock& lock, Task* const* tasks, size_t count, size_t taken) {
   for (size_t i = 0; i < count; ++i) {
-    const CoreType type = tasks[i]->kernel->core;
-    ready_[static_cast<int>(type)].push_back(tasks[i]);
-    if (i < taken) continue;
-    if (!wake_one(type)) {
-      FaultReport report;
-      report.code = FaultCode::Abi;
-      report.op = "submit";
-      report.message = "no thread could be started for a core; the process is out of threads";
-      tasks[i]->run->fail(lock, std::move(report));
+    const Task& task = *tasks[i];
+    for (size_t k = 0; k < task.part_count; ++k) {
+      const CoreType type = task.parts[k].kernel->core;
+      ready_[static_cast<int>(type)].push_back(task.parts[k]);
+      if (i < taken && task.part_count == 1) continue;
+      if (!wake_one(type)) {
+        FaultReport report;
+        report.code = FaultCode::Abi;
+        report.op = "submit";
+        report.message = "no thread could be started for a core; the process is out of threads";
+        task.run->fail(lock, std::move(report));
+      }
     }
   }
 }
@@ -151,11 +154,11 @@ void CorePool::work(Core& core) {
   auto& queue = ready_[static_cast<int>(core.type)];
   while (!stopping_) {
     if (!queue.empty()) {
-      Task* task = queue.front();
+      const Part part = queue.front();
       queue.pop_front();
       core.state = Core::State::Running;
       core.context.poll = nullptr;
-      execute(lock, core, *task);
+      execute(lock, core, part);
       continue;
     }
     core.state = Core::State::Sleeping;
@@ -167,32 +170,33 @@ bool CorePool::help(Lock& lock, Run& run, CoreStackHeader& header) {
   for (int type = 0; type < kCoreTypes; ++type) {
     auto& queue = ready_[type];
     const auto own = std::find_if(queue.begin(), queue.end(),
-                                  [&](const Task* task) { return task->run == &run; });
+                                  [&](const Part& part) { return part.task->run == &run; });
     if (own == queue.end()) continue;
     const auto idle = std::find_if(cores_[type].begin(), cores_[type].end(), [](const auto& core) {
       return core->state == Core::State::Sleeping || core->state == Core::State::Unstarted;
     });
     if (idle == cores_[type].end()) continue;
     Core& core = **idle;
-    Task* task = *own;
+    const Part part = *own;
     queue.erase(own);
     const Core::State before = core.state;
     core.state = Core::State::Borrowed;
     core.context.poll = poll_caller;
     core.context.poll_credit = kPollInterval;
     header.core = &core.context;
-    execute(lock, core, *task);
+    execute(lock, core, part);
     header.core = nullptr;
     core.state = before;
     // Nobody could wake it meanwhile; what this caller will not take itself needs a core.
-    const bool taken = queue.size() == 1 && queue.front()->run == &run;
+    const bool taken = queue.size() == 1 && queue.front().task->run == &run;
     if (!queue.empty() && !taken) wake_one(core.type);
     return true;
   }
   return false;
 }
 
-void CorePool::execute(Lock& lock, Core& core, Task& task) {
+void CorePool::execute(Lock& lock, Core& core, const Part& part) {
+  const Task& task = *part.task;
   Run& run = *task.run;
   if (!run.ended_early()) {
     core.run = &run;
@@ -210,23 +214,23 @@ void CorePool::execute(Lock& lock, Core& core, Task& task) {
       args[task.tensors.size() + i] = static_cast<int64_t>(task.scalars[i]);
     }
     LocalContext local{0, 1, &core.context, nullptr};
-    GlobalContext global{0, 0};
+    GlobalContext global{part.sub_block_id, 0};
     args[kLocalContextSlot] = reinterpret_cast<int64_t>(&local);
     args[kGlobalContextSlot] = reinterpret_cast<int64_t>(&global);
     core.context.tensors = tensors;
     core.context.tensor_count = static_cast<int32_t>(task.tensors.size());
-    task.kernel->entry(args);
+    part.kernel->entry(args);
     core.context.position = nullptr;
 
     lock.lock();
     core.run = nullptr;
     if (core.fault.code != FaultCode::None && core.fault.code != FaultCode::Cancelled) {
-      run.fail(lock, FaultReport{core.fault.code, task.kernel->func_id, core.fault.op,
+      run.fail(lock, FaultReport{core.fault.code, part.kernel->func_id, core.fault.op,
                                  core.fault.message, core.fault.unit, core.fault.line,
                                  core.fault.column, core.fault.pto_line});
     }
   }
-  run.complete(lock, task, core);
+  run.complete(lock, part, core);
 }
 
 void CorePool::cancel(const Lock&, const Run& run) noexcept {

@@ -14,7 +14,15 @@
 namespace pypto_rt {
 
 class Run;
+struct KernelFunction;
 struct Task;
+
+// What one core does of a task.
+struct Part {
+  Task* task;
+  const KernelFunction* kernel;
+  uint32_t sub_block_id;
+};
 
 inline constexpr int kCoreTypes = 2;  // indexed by CoreType
 
@@ -71,8 +79,9 @@ class CorePool {
 
   using Lock = std::unique_lock<std::mutex>;
 
-  // Queues tasks whose dependencies are met and wakes cores for all but `taken` of them, which the
-  // calling thread will see to itself. Fails the run of a task for which no core can be started.
+  // Queues tasks whose dependencies are met and wakes cores for all but the first `taken`, which
+  // the calling thread will see to itself, unless they need several cores. Fails the run of a task
+  // for which no core can be started.
   void make_ready(Lock& lock, Task* const* tasks, size_t count, size_t taken);
 
   // Executes one ready task of `run` on the calling thread, which must be on a CoreStack, if a core
@@ -97,10 +106,10 @@ class CorePool {
 
   static void* animate(void* animation);
   void work(Core& core);
-  void execute(Lock& lock, Core& core, Task& task);
+  void execute(Lock& lock, Core& core, const Part& part);
   bool wake_one(CoreType type);
 
-  std::deque<Task*> ready_[kCoreTypes];
+  std::deque<Part> ready_[kCoreTypes];
   std::vector<std::unique_ptr<Core>> cores_[kCoreTypes];
   std::vector<std::unique_ptr<CoreStack>> idle_stacks_;
   bool stopping_ = false;

@@ -20,9 +20,9 @@ FaultReport runtime_fault(const char* op, std::string message) {
   return report;
 }
 
-int64_t call_submit(void* run, CoreType core, int32_t func_id, const CoreTaskArgs* args) noexcept {
+int64_t call_submit(void* run, const MixedKernels* kernels, const CoreTaskArgs* args) noexcept {
   try {
-    return static_cast<Run*>(run)->submit(core, func_id, *args);
+    return static_cast<Run*>(run)->submit(*kernels, *args);
   } catch (const std::bad_alloc&) {
     static_cast<Run*>(run)->report_fatal("submit", "the host is out of memory");
     return -1;
@@ -143,6 +143,25 @@ const KernelFunction* Run::find_kernel(CoreType core, int32_t func_id) {
   return nullptr;
 }
 
+std::vector<Part> Run::find_parts(const MixedKernels& kernels) {
+  struct Slot {
+    CoreType core;
+    int32_t func_id;
+    uint32_t sub_block_id;
+  };
+  std::vector<Part> parts;
+  for (const Slot& slot :
+       {Slot{CoreType::AIC, kernels.aic, 0}, Slot{CoreType::AIV, kernels.aiv0, 0},
+        Slot{CoreType::AIV, kernels.aiv1, 1}}) {
+    if (slot.func_id < 0) continue;
+    const KernelFunction* kernel = find_kernel(slot.core, slot.func_id);
+    if (kernel == nullptr) return {};
+    parts.push_back(Part{nullptr, kernel, slot.sub_block_id});
+  }
+  if (parts.empty()) report_fatal("submit", "a task has no kernel");
+  return parts;
+}
+
 bool Run::check_arguments(const CoreTaskArgs& args) {
   if (args.tensor_after_scalar()) {
     report_fatal("submit", "a task's tensors must be added before its scalars");
@@ -177,11 +196,14 @@ void Run::make_room(Lock& lock) {
 
 // Also fills dependencies_. Needs no lock: other threads reach tasks by address, never through
 // tasks_, and ids and the tensor map are this thread's.
-Task& Run::add_task(const KernelFunction& kernel, const CoreTaskArgs& args, int64_t id) {
+Task& Run::add_task(const std::vector<Part>& parts, const CoreTaskArgs& args, int64_t id) {
   dependencies_.clear();
   Task& task = tasks_.emplace_back();
   task.run = this;
-  task.kernel = &kernel;
+  for (const Part& part : parts) {
+    task.parts[task.part_count++] = Part{&task, part.kernel, part.sub_block_id};
+  }
+  task.unfinished = task.part_count;
   for (int32_t i = 0; i < args.tensor_count(); ++i) {
     const ChipTensor& tensor = args.tensor(i);
     task.tensors.push_back(tensor);
@@ -203,16 +225,16 @@ Task& Run::add_task(const KernelFunction& kernel, const CoreTaskArgs& args, int6
   return task;
 }
 
-int64_t Run::submit(CoreType core, int32_t func_id, const CoreTaskArgs& args) {
-  const KernelFunction* kernel = find_kernel(core, func_id);
-  if (kernel == nullptr || !check_arguments(args)) return -1;
+int64_t Run::submit(const MixedKernels& kernels, const CoreTaskArgs& args) {
+  const std::vector<Part> parts = find_parts(kernels);
+  if (parts.empty() || !check_arguments(args)) return -1;
 
   Lock lock(pool_.mutex);
   make_room(lock);
   if (ended_early_) return -1;
   lock.unlock();
   const int64_t id = first_id_ + static_cast<int64_t>(tasks_.size());
-  Task& task = add_task(*kernel, args, id);
+  Task& task = add_task(parts, args, id);
   lock.lock();
 
   for (const int64_t earlier : dependencies_) {
@@ -232,7 +254,9 @@ int64_t Run::submit(CoreType core, int32_t func_id, const CoreTaskArgs& args) {
   return id;
 }
 
-void Run::complete(Lock& lock, Task& task, const Core& core) {
+void Run::complete(Lock& lock, const Part& part, const Core& core) {
+  Task& task = *part.task;
+  if (--task.unfinished > 0) return;
   task.done = true;
   std::vector<Task*> ready;
   for (Task* successor : task.successors) {
@@ -247,7 +271,7 @@ void Run::complete(Lock& lock, Task& task, const Core& core) {
   // This thread looks for its next task when it comes back from here: a core for one of its own
   // type, a caller who borrowed the core for any.
   const auto own = std::find_if(ready.begin(), ready.end(), [&](const Task* next) {
-    return core.state == Core::State::Borrowed || next->kernel->core == core.type;
+    return core.state == Core::State::Borrowed || next->parts[0].kernel->core == core.type;
   });
   const bool takes = own != ready.end();
   if (takes) std::iter_swap(ready.begin(), own);

@@ -1,6 +1,7 @@
 // One execution of a program: its tasks, their order, its memory and its end.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -49,8 +50,12 @@ class Buffer {
 };
 
 struct Task {
+  static constexpr size_t kMaxParts = 3;
+
   Run* run = nullptr;
-  const KernelFunction* kernel = nullptr;
+  std::array<Part, kMaxParts> parts{};
+  size_t part_count = 0;
+  size_t unfinished = 0;  // parts
   int32_t waits_for = 0;
   bool done = false;
   std::vector<Task*> successors;
@@ -72,7 +77,7 @@ class Run {
   using Lock = CorePool::Lock;
 
   // The orchestration interface.
-  int64_t submit(CoreType core, int32_t func_id, const CoreTaskArgs& args);
+  int64_t submit(const MixedKernels& kernels, const CoreTaskArgs& args);
   bool alloc(const TensorCreateInfo* infos, int32_t count, ChipTensor* tensors);
   void scope_begin();
   void scope_end();
@@ -82,7 +87,7 @@ class Run {
 
   // The first fault counts; it ends the run early.
   void fail(Lock& lock, FaultReport report);
-  void complete(Lock& lock, Task& task, const Core& core);
+  void complete(Lock& lock, const Part& part, const Core& core);
   bool ended_early() const noexcept { return ended_early_; }
   bool poll_from_kernel();
 
@@ -94,6 +99,8 @@ class Run {
 
   FaultReport orchestration_fault(const char* op, std::string message) const;
   const KernelFunction* find_kernel(CoreType core, int32_t func_id);
+  // The parts of a task, as many as there are kernels; none after a fault.
+  std::vector<Part> find_parts(const MixedKernels& kernels);
   bool check_arguments(const CoreTaskArgs& args);
   // Does or waits for something that brings the run forward, and polls now and then.
   void advance(Lock& lock);
@@ -101,7 +108,7 @@ class Run {
   void release_allocations(size_t from_scope);
   void release_graph(Lock& lock);
   void make_room(Lock& lock);
-  Task& add_task(const KernelFunction& kernel, const CoreTaskArgs& args, int64_t id);
+  Task& add_task(const std::vector<Part>& parts, const CoreTaskArgs& args, int64_t id);
   void retire();
 
   CorePool& pool_;

@@ -93,10 +93,30 @@ void kernel_endless(int64_t* args) {
 // args: x, y. A core type reports itself.
 void kernel_count(int64_t*) { ++executed; }
 
+std::atomic<int> arrived = 0;
+
+// args: x, stage. Waits until the three kernels of its task are there; each adds to a float of its
+// own.
+void kernel_meet(int64_t* args) {
+  const auto* context = reinterpret_cast<GlobalContext*>(args[kGlobalContextSlot]);
+  const auto stage = from_u64<int32_t>(static_cast<uint64_t>(args[1]));
+  ++arrived;
+  while (arrived < 3 * (stage + 1)) std::this_thread::yield();
+  tensor_data<float>(reinterpret_cast<ChipTensor*>(args[0]))[context->sub_block_id] += 1;
+}
+// The same on the matrix core.
+void kernel_meet_cube(int64_t* args) {
+  const auto stage = from_u64<int32_t>(static_cast<uint64_t>(args[1]));
+  ++arrived;
+  while (arrived < 3 * (stage + 1)) std::this_thread::yield();
+  tensor_data<float>(reinterpret_cast<ChipTensor*>(args[0]))[2] += 1;
+}
+
 const std::vector<KernelFunction> kKernels = {
-    {kernel_mix, 0, CoreType::AIV},   {kernel_mix, 1, CoreType::AIC},
-    {kernel_fault, 2, CoreType::AIV}, {kernel_endless, 3, CoreType::AIV},
-    {kernel_count, 4, CoreType::AIC},
+    {kernel_mix, 0, CoreType::AIV},       {kernel_mix, 1, CoreType::AIC},
+    {kernel_fault, 2, CoreType::AIV},     {kernel_endless, 3, CoreType::AIV},
+    {kernel_count, 4, CoreType::AIC},     {kernel_meet, 5, CoreType::AIV},
+    {kernel_meet_cube, 6, CoreType::AIC},
 };
 
 struct Setting {
@@ -245,6 +265,51 @@ void explicit_dependencies_hold() {
   }
 }
 
+constexpr int kMeetings = 20;
+
+void meeting_program(const ChipTaskArgs& args) {
+  for (int32_t stage = 0; stage < kMeetings; ++stage) {
+    CoreTaskArgs task;
+    task.add_inout(args.tensor(0).ref());
+    task.add_scalar(stage);
+    rt_submit_task(MixedKernels{.aic = 6, .aiv0 = 5, .aiv1 = 5}, task);
+  }
+}
+
+// The kernels of a task run at the same time, each knows which it is, and the next task waits for
+// all of them.
+void mixed_tasks_run_on_several_cores() {
+  for (const Setting& setting : settings()) {
+    CorePool pool(setting.options);
+    std::vector<float> x(16);
+    arrived = 0;
+    run(pool, setting.kind, meeting_program, {dense(x, 4, 4)});
+    CHECK(arrived == 3 * kMeetings);
+    for (int i = 0; i < 3; ++i) CHECK(x[static_cast<size_t>(i)] == kMeetings);
+  }
+}
+
+// A fault of one kernel of a task is the task's.
+void faulting_part_program(const ChipTaskArgs& args) {
+  CoreTaskArgs task;
+  task.add_inout(args.tensor(0).ref());
+  rt_submit_task(MixedKernels{.aic = 4, .aiv0 = 3, .aiv1 = 2}, task);
+  rt_submit_aic_task(4, task);
+}
+
+void fault_of_one_kernel_ends_the_others() {
+  for (const Setting& setting : settings()) {
+    CorePool pool(setting.options);
+    std::vector<float> x(16);
+    executed = 0;
+    const FaultReport report =
+        fault_of(pool, setting.kind, faulting_part_program, {dense(x, 4, 4)});
+    CHECK(report.op == "TTEST");
+    CHECK(report.func_id == 2);
+    CHECK(executed <= 1);  // what depends on the task never runs
+  }
+}
+
 // x += 1 through a temporary of each iteration's own.
 void temporaries_program(const ChipTaskArgs& args) {
   const ChipTensor& x = args.tensor(0).ref();
@@ -317,6 +382,7 @@ void endless_submit_program(const ChipTaskArgs& args) {
     if (!rt_submit_aic_task(4, task).valid()) return;
   }
 }
+void no_kernel_program(const ChipTaskArgs&) { rt_submit_task(MixedKernels{}, CoreTaskArgs()); }
 void unknown_kernel_program(const ChipTaskArgs&) { rt_submit_aiv_task(99, CoreTaskArgs()); }
 void wrong_core_program(const ChipTaskArgs&) { rt_submit_aiv_task(1, CoreTaskArgs()); }
 void too_many_program(const ChipTaskArgs& args) {
@@ -354,6 +420,7 @@ void misuse_is_reported() {
     expect(heap_program, "create_tensor", "do not fit the run's heap");
     expect(huge_program, "create_tensor", "larger than the run's heap");
     expect(unknown_kernel_program, "submit", "no kernel 99");
+    expect(no_kernel_program, "submit", "no kernel");
     expect(wrong_core_program, "submit", "another core type");
     expect(too_many_program, "submit", "40 tensors");
     expect(scalar_first_program, "submit", "before its scalars");
@@ -479,6 +546,8 @@ void concurrent_runs_do_not_meet() {
 int main() {
   order_is_that_of_submission();
   explicit_dependencies_hold();
+  mixed_tasks_run_on_several_cores();
+  fault_of_one_kernel_ends_the_others();
   temporaries_live_long_enough();
   misuse_is_reported();
   first_fault_ends_the_run();

@@ -30,7 +30,7 @@
 
 namespace pypto_rt {
 
-inline constexpr uint32_t kAbiVersion = 2;
+inline constexpr uint32_t kAbiVersion = 3;
 inline constexpr int kMaxKernelTensors = 32;
 inline constexpr int kMaxKernelScalars = 16;
 inline constexpr int kLocalContextSlot = 48;
@@ -159,7 +159,7 @@ struct LocalContext {
 };
 
 struct GlobalContext {
-  uint32_t sub_block_id;
+  uint32_t sub_block_id;  // which of a task's two AIV cores this is, 0 or 1
   uint32_t reserved;
 };
 
@@ -231,6 +231,10 @@ inline uint64_t to_u64(T value) noexcept {
 
 inline LocalContext* local_context(const int64_t* args) noexcept {
   return reinterpret_cast<LocalContext*>(args[kLocalContextSlot]);
+}
+
+inline GlobalContext* global_context(const int64_t* args) noexcept {
+  return reinterpret_cast<GlobalContext*>(args[kGlobalContextSlot]);
 }
 
 // Runs a kernel's body on the core that `args` names. A fault inside it ends here, with the core's

@@ -21,6 +21,14 @@ struct TaskId {
   constexpr bool valid() const noexcept { return raw >= 0; }
 };
 
+// The kernels of one task, by id; negative: none. Each runs on a core of its own, all with the same
+// arguments and in no order among each other; the task is complete when all are.
+struct MixedKernels {
+  int32_t aic = -1;
+  int32_t aiv0 = -1;
+  int32_t aiv1 = -1;
+};
+
 // A tensor the run shall allocate. Contents are undefined until a task writes them.
 struct TensorCreateInfo {
   uint32_t shapes[kMaxDims];
@@ -122,7 +130,7 @@ struct PTO2OrchestrationConfig {
 // The runtime's side of the calls. `run` is opaque to the library.
 struct OrchestrationCalls {
   uint32_t abi_version;
-  int64_t (*submit)(void* run, CoreType core, int32_t func_id, const CoreTaskArgs* args) noexcept;
+  int64_t (*submit)(void* run, const MixedKernels* kernels, const CoreTaskArgs* args) noexcept;
   bool (*alloc)(void* run, const TensorCreateInfo* infos, int32_t count,
                 ChipTensor* tensors) noexcept;
   void (*scope_begin)(void* run) noexcept;
@@ -174,6 +182,7 @@ using pypto_rt::AllocatedTensors;
 using pypto_rt::ChipTaskArgs;
 using pypto_rt::CoreTaskArgs;
 using pypto_rt::DType;
+using pypto_rt::MixedKernels;
 using pypto_rt::PTO2OrchestrationConfig;
 using pypto_rt::TaskId;
 using pypto_rt::TensorCreateInfo;
@@ -188,14 +197,17 @@ using pypto_rt::TensorCreateInfo;
 // Opens a scope for the statement that follows: PTO2_SCOPE() { ... }
 #define PTO2_SCOPE() if (const ::pypto_rt::ScopeGuard pypto_scope_guard_{}; true)
 
-inline TaskId rt_submit_aiv_task(int32_t func_id, const CoreTaskArgs& args) noexcept {
+inline TaskId rt_submit_task(const MixedKernels& kernels, const CoreTaskArgs& args) noexcept {
   const auto& context = pypto_rt::current_orchestration();
-  return TaskId{context.calls->submit(context.run, pypto_rt::CoreType::AIV, func_id, &args)};
+  return TaskId{context.calls->submit(context.run, &kernels, &args)};
+}
+
+inline TaskId rt_submit_aiv_task(int32_t func_id, const CoreTaskArgs& args) noexcept {
+  return rt_submit_task(MixedKernels{.aiv0 = func_id}, args);
 }
 
 inline TaskId rt_submit_aic_task(int32_t func_id, const CoreTaskArgs& args) noexcept {
-  const auto& context = pypto_rt::current_orchestration();
-  return TaskId{context.calls->submit(context.run, pypto_rt::CoreType::AIC, func_id, &args)};
+  return rt_submit_task(MixedKernels{.aic = func_id}, args);
 }
 
 // alloc_tensors(info0, info1, ...).get_ref(i)
