@@ -16,15 +16,20 @@ Schema 1 recorded no digests, so its binaries cannot be told from others and are
 
 A stamp stands for finished work only: it is removed before anything is assembled and written when
 all is in place. A file is used when the stamp names it with this context, this source and these
-bytes. Everything else in the cache is deleted.
+bytes. Every other binary in the cache is deleted, and so is what a killed process was writing.
+
+The lock is one of ``pypto_store.locks``: a forked child neither holds it nor keeps it.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
+import re
+import shutil
+import stat
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto.runtime.binary_build import binary_sources, compile_binaries, kernel_file
+from pypto.runtime.errors import ArtifactError
 from pypto.runtime.json_fields import (
     FieldError,
     as_int,
@@ -42,6 +48,7 @@ from pypto.runtime.json_fields import (
 )
 from pypto.runtime.kernel_compiler import KernelCompiler
 from pypto.runtime.kernel_config import KernelConfig
+from pypto_store import locks
 
 SCHEMA = 2
 STAMP_NAME = "binary_context.json"
@@ -49,6 +56,9 @@ CACHE_DIRECTORY = "cache"
 LOCK_NAME = ".lock"
 
 _MAX_STAMP_BYTES = 1 << 20
+
+# A build may take any time, and whoever waits for it can be interrupted.
+_FOREVER = threading.TIMEOUT_MAX / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,35 +117,37 @@ def obtain_binaries(
 ) -> dict[str, bytes]:
     """The binaries of the program in ``output_dir`` by file name, built where needed.
 
-    Waits while another process works on the directory. Errors of building leave no stamp.
+    Waits while another process works on the directory. Errors of building leave no stamp;
+    ArtifactError if the directory cannot be locked.
     """
     cache = output_dir / CACHE_DIRECTORY
     cache.mkdir(exist_ok=True)
-    with _locked(cache / LOCK_NAME):
-        sources = {
-            name: hashlib.sha256((output_dir / source).read_bytes()).hexdigest()
-            for name, source in binary_sources(config).items()
-        }
+    with _locked(cache):
+        paths = {name: output_dir / source for name, source in binary_sources(config).items()}
+        texts = {name: path.read_bytes() for name, path in paths.items()}
+        sources = {name: hashlib.sha256(text).hexdigest() for name, text in texts.items()}
         context = compiler.reuse_context()
-        verified = _verified(cache, context, sources)
+        # What else these are made of has not been read, so they are built each time.
+        unread = {kernel_file(kernel.func_id) for kernel in config.kernels if kernel.external}
+        unread |= {name for name, path in paths.items() if _includes_more(path, texts[name])}
+        verified = _verified(cache, context, sources, unread)
         missing = [name for name in sources if name not in verified]
         strangers = [path for path in cache.glob("*.bin") if path.name not in verified]
+        strangers += cache.glob(".*.tmp")
         if not missing and not strangers:
             return verified
-        (cache / STAMP_NAME).unlink(missing_ok=True)
+        _discard(cache / STAMP_NAME)
         for path in strangers:
-            path.unlink()
+            _discard(path)
         built = compile_binaries(output_dir, config, compiler, missing)
         for name, binary in built.items():
             _replace(cache / name, binary)
         binaries = {name: verified[name] if name in verified else built[name] for name in sources}
         if context is not None:
-            # An external source includes files that nothing here has read.
-            external = {kernel_file(kernel.func_id) for kernel in config.kernels if kernel.external}
             records = {
                 name: Recorded(hashlib.sha256(binary).hexdigest(), sources[name])
                 for name, binary in binaries.items()
-                if name not in external
+                if name not in unread
             }
             _replace(cache / STAMP_NAME, Stamp(context, records).to_json())
         return binaries
@@ -146,39 +158,82 @@ def invalidate_binaries(output_dir: Path) -> None:
     cache = output_dir / CACHE_DIRECTORY
     if not cache.is_dir():
         return
-    with _locked(cache / LOCK_NAME):
-        (cache / STAMP_NAME).unlink(missing_ok=True)
+    with _locked(cache):
+        _discard(cache / STAMP_NAME)
         for path in cache.glob("*.bin"):
-            path.unlink()
+            _discard(path)
+
+
+_INCLUDE = re.compile(rb"^[ \t]*#[ \t]*include(?:_next)?[ \t]*(?:\"([^\"\n]*)\"|<|)", re.MULTILINE)
+
+
+def _includes_more(path: Path, text: bytes) -> bool:
+    """Whether a source includes a file of its own directory, or one that only macros name.
+
+    The SDK's headers are part of the context, and the system's are taken not to change.
+    """
+    for found in _INCLUDE.finditer(text):
+        if found[1] is None:
+            if not found[0].endswith(b"<"):
+                return True
+        elif (path.parent / os.fsdecode(found[1])).exists():
+            return True
+    return False
 
 
 def _verified(
-    cache: Path, context: Mapping[str, str] | None, sources: Mapping[str, str]
+    cache: Path,
+    context: Mapping[str, str] | None,
+    sources: Mapping[str, str],
+    unread: set[str],
 ) -> dict[str, bytes]:
-    try:
-        stamp = Stamp.parse((cache / STAMP_NAME).read_bytes())
-    except (FileNotFoundError, FieldError):
+    data = _regular_file(cache / STAMP_NAME, _MAX_STAMP_BYTES)
+    if context is None or data is None:
         return {}
-    if context is None or stamp.context != context:
+    try:
+        stamp = Stamp.parse(data)
+    except FieldError:
+        return {}
+    if stamp.context != context:
         return {}
     verified = {}
     for name, source in sources.items():
         record = stamp.binaries.get(name)
-        path = cache / name
-        if record is None or record.source_sha256 != source or path.is_symlink():
+        if record is None or record.source_sha256 != source or name in unread:
             continue
-        try:
-            binary = path.read_bytes()
-        except FileNotFoundError:
-            continue
-        if hashlib.sha256(binary).hexdigest() == record.sha256:
+        binary = _regular_file(cache / name, None)
+        if binary is not None and hashlib.sha256(binary).hexdigest() == record.sha256:
             verified[name] = binary
     return verified
 
 
+def _regular_file(path: Path, limit: int | None) -> bytes | None:
+    """The bytes of a file; None for a longer one, for none, and for all that is no plain file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or (limit is not None and status.st_size > limit):
+            return None
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
+
+
+def _discard(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except IsADirectoryError:
+        shutil.rmtree(path)
+
+
 def _replace(path: Path, data: bytes) -> None:
-    # Never rewritten in place: a process may have the old file mapped.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    # Never rewritten in place: a process may have the old file mapped. The lock is held, so the
+    # name is taken by nobody else.
+    temporary = path.with_name(f".{path.name}.tmp")
     try:
         temporary.write_bytes(data)
         temporary.replace(path)
@@ -187,14 +242,10 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _locked(cache: Path) -> Iterator[None]:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            # A child forked meanwhile shares the lock; closing our descriptor would not end it.
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-    finally:
-        os.close(descriptor)
+        lock = locks.acquire(str(cache / LOCK_NAME), shared=False, timeout=_FOREVER)
+    except locks.LockUnavailable as error:
+        raise ArtifactError(f"{error}; keep the program on a file system that can lock") from error
+    with lock:
+        yield

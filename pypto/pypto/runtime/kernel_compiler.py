@@ -22,6 +22,7 @@ from pathlib import Path
 from pypto.backend import RuntimeKind, target_of
 from pypto.runtime.errors import BinaryError, ToolchainUnavailable
 from pypto.runtime.sdk import CORE_TYPES, Sdk, SdkError
+from pypto_toolchains.environment import EnvironmentRegistry
 from pypto_toolchains.process import compiler_timeout, run_tool
 from pypto_toolchains.search import find_executable
 
@@ -190,6 +191,9 @@ class KernelCompiler:
         for name, path in self.tools().items():
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
             context[f"tool.{name}"] = f"{path.resolve()} sha256:{digest}"
+        for name in EnvironmentRegistry.load().semantic:
+            if name in self._environ:
+                context[f"environment.{name}"] = self._environ[name]
         return context
 
     def _require(self, path: Path) -> None:
@@ -212,7 +216,7 @@ class KernelCompiler:
         executable = self.tool_path(tool)
         # Levels are the host's; the cross compiler's target has one of its own.
         level = self.sdk.cpu_levels[self.cpu_level] if self._target.host else ()
-        with self._temporary_directory() as scratch:
+        with self.temporary_directory() as scratch:
             output = scratch / _OUTPUT_NAME
             run_tool(
                 [
@@ -249,7 +253,11 @@ class KernelCompiler:
         yield f"-frandom-seed={source.name}"
 
     @contextmanager
-    def _temporary_directory(self) -> Iterator[Path]:
+    def temporary_directory(self) -> Iterator[Path]:
+        """A directory of its own where temporary files go; it is gone after the block.
+
+        Nothing is written to find out whether that place will do.
+        """
         parent = self._build_dir
         if parent is None:
             declared = Path(self._environ.get("TMPDIR", ""))

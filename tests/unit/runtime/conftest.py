@@ -65,6 +65,7 @@ def sdk_document() -> dict[str, Any]:
             "a2a3sim": {"arch": "a2a3", **simulated},
             "a5sim": {"arch": "a5", **simulated},
             "a2a3": {"arch": "a2a3", **onboard},
+            "a5": {"arch": "a5", **onboard},
         },
         "cpu_levels": {"x86-64": [], "x86-64-v3": ["-DLEVEL=3"]},
         "limits": {"a2a3": {"vec_bytes": 196608}},
@@ -123,7 +124,7 @@ def fake_compiler(tmp_path: Path) -> Callable[..., FakeCompiler]:
                 f"""
                 import json, os, shutil, sys, time
                 argv = sys.argv[1:]
-                entry = dict(argv=argv, cwd=os.getcwd(), env=dict(os.environ))
+                entry = dict(argv=argv, program=sys.argv[0], cwd=os.getcwd(), env=dict(os.environ))
                 with open({str(fake.log)!r}, "a") as log:
                     log.write(json.dumps(entry) + "\\n")
                 source = next(

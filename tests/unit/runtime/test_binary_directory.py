@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import multiprocessing
 import os
 import shutil
 import signal
+import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +48,7 @@ class Program:
         self.stamp = self.cache / "binary_context.json"
         self.sdk_root = sdk_root
         self.timeout = "60"
+        self.environ: dict[str, str] = {}
         self.config = KernelConfig(
             platform="a2a3sim",
             runtime=RuntimeKind.TENSORMAP_AND_RINGBUFFER,
@@ -72,6 +76,7 @@ class Program:
             environ={
                 "PATH": str(self.fake.directory),
                 "PYPTO_COMPILER_TIMEOUT": self.timeout,
+                **self.environ,
             },
             build_dir=self.root.parent / "scratch",
         )
@@ -104,6 +109,7 @@ def program(tmp_path: Path, sdk_root: Path, fake_compiler: Callable[..., Any]) -
     return Program(tmp_path / "output", fake_compiler(COPY_SOURCE), sdk_root)
 
 
+@pytest.mark.conforms("cache.73")
 def test_a_transaction_leaves_a_stamp_with_context_and_digests(program: Program) -> None:
     assert program.obtain() == EVERYTHING
     stamp = json.loads(program.stamp.read_text())
@@ -115,6 +121,7 @@ def test_a_transaction_leaves_a_stamp_with_context_and_digests(program: Program)
         assert record["sha256"] == hashlib.sha256(binary).hexdigest()
 
 
+@pytest.mark.conforms("cache.74")
 def test_the_next_transaction_compiles_nothing(program: Program) -> None:
     program.obtain()
     before = program.stamp.stat()
@@ -122,7 +129,10 @@ def test_the_next_transaction_compiles_nothing(program: Program) -> None:
     assert program.stamp.stat() == before
 
 
-@pytest.mark.parametrize("damage", ["change", "truncate", "link", "remove"])
+@pytest.mark.conforms("cache.75")
+@pytest.mark.parametrize(
+    "damage", ["change", "truncate", "link", "directory", "pipe", "forbid", "remove"]
+)
 def test_one_file_that_is_not_as_recorded_is_built_alone(program: Program, damage: str) -> None:
     program.obtain()
     victim = program.cache / "kernel_1.bin"
@@ -133,19 +143,40 @@ def test_one_file_that_is_not_as_recorded_is_built_alone(program: Program, damag
     elif damage == "link":
         shutil.move(victim, program.root / "elsewhere")
         victim.symlink_to(program.root / "elsewhere")
+    elif damage == "directory":
+        victim.unlink()
+        (victim / "inside").mkdir(parents=True)
+    elif damage == "pipe":
+        victim.unlink()
+        os.mkfifo(victim)
+    elif damage == "forbid":
+        victim.chmod(0)
+        if os.access(victim, os.R_OK):
+            victim.unlink()  # the superuser reads it all the same
     else:
         victim.unlink()
     assert program.obtain() == ["k1.cpp"]
     assert program.obtain() == []
 
 
+@pytest.mark.conforms("cache.75")
 def test_an_unrecorded_file_is_discarded(program: Program) -> None:
     program.obtain()
-    stranger = program.cache / "kernel_9.bin"
-    stranger.write_bytes(ELF)
+    stranger, unfinished = program.cache / "kernel_9.bin", program.cache / ".kernel_0.bin.tmp"
+    for path in (stranger, unfinished):
+        path.write_bytes(ELF)
+        assert program.obtain() == []
+        assert not path.exists()
     assert program.obtain() == []
-    assert not stranger.exists()
-    assert program.obtain() == []
+
+
+@pytest.mark.conforms("cache.75")
+def test_a_file_that_the_stamp_stopped_naming_is_not_kept(program: Program) -> None:
+    program.obtain()
+    stamp = json.loads(program.stamp.read_text())
+    del stamp["binaries"]["kernel_0.bin"]
+    program.stamp.write_text(json.dumps(stamp))
+    assert program.obtain() == ["k0.cpp"]
 
 
 def test_planted_files_without_a_stamp_are_never_used(program: Program) -> None:
@@ -161,6 +192,7 @@ def test_an_edited_source_is_built_again(program: Program) -> None:
     assert program.obtain() == ["k0.cpp"]
 
 
+@pytest.mark.conforms("cache.76")
 @pytest.mark.parametrize("schema", [1, 3, "2", None, True])
 def test_another_schema_costs_exactly_one_rebuild(program: Program, schema: object) -> None:
     program.obtain()
@@ -186,8 +218,12 @@ def test_another_context_costs_a_rebuild(program: Program) -> None:
     document["revision"] = "cd" * 32
     (program.sdk_root / "sdk.json").write_text(json.dumps(document))
     assert program.obtain(cpu_level="x86-64-v3") == EVERYTHING
+    program.environ["CPATH"] = "/usr/include/other"
+    assert program.obtain(cpu_level="x86-64-v3") == EVERYTHING
+    assert program.obtain(cpu_level="x86-64-v3") == []
 
 
+@pytest.mark.conforms("cache.77")
 def test_a_failure_leaves_no_stamp(program: Program) -> None:
     program.obtain()
     good = (program.root / "kernels/k1.cpp").read_text()
@@ -200,6 +236,7 @@ def test_a_failure_leaves_no_stamp(program: Program) -> None:
     assert not list(program.cache.glob(".*.tmp"))
 
 
+@pytest.mark.conforms("cache.71", "cache.77")
 def test_a_timeout_leaves_no_stamp(program: Program) -> None:
     program.obtain()
     program.edit("kernels/k0.cpp", "SLOW 5")
@@ -224,6 +261,33 @@ def test_a_kernel_with_unread_inputs_is_always_built(program: Program) -> None:
     assert program.obtain() == ["k1.cpp"]
 
 
+@pytest.mark.parametrize(
+    ("text", "always"),
+    [
+        ('#include "more.h"\n', True),
+        ('  #  include\t"../k0/more.h"\n', True),
+        ("#define MORE <k0.h>\n#include MORE\n", True),
+        ('#include "pto/pto-inst.hpp"\n#include <cstdint>\n', False),
+        ('// #include "more.h"\n', False),
+    ],
+)
+def test_a_source_that_includes_its_neighbours_is_always_built(
+    program: Program, text: str, always: bool
+) -> None:
+    for name in ("kernels/more.h", "k0/more.h"):
+        program.edit(name, "#pragma once\n")
+    program.edit("kernels/k0.cpp", text)
+    assert program.obtain() == EVERYTHING
+    assert program.obtain() == (["k0.cpp"] if always else [])
+
+
+def test_a_header_that_appears_beside_a_source_is_not_overlooked(program: Program) -> None:
+    program.edit("kernels/k0.cpp", '#include "pto/pto-inst.hpp"\n')
+    program.obtain()
+    program.edit("kernels/pto/pto-inst.hpp", "#define OTHER 1\n")
+    assert program.obtain() == ["k0.cpp"]
+
+
 def test_invalidation_costs_a_full_rebuild(program: Program) -> None:
     invalidate_binaries(program.root)
     program.obtain()
@@ -232,6 +296,7 @@ def test_invalidation_costs_a_full_rebuild(program: Program) -> None:
     assert program.obtain() == EVERYTHING
 
 
+@pytest.mark.conforms("cache.77")
 def test_the_stamp_is_gone_while_a_killed_process_assembles(program: Program) -> None:
     program.obtain()
     program.edit("kernels/k0.cpp", "SLOW 5")
@@ -252,6 +317,97 @@ def test_the_stamp_is_gone_while_a_killed_process_assembles(program: Program) ->
     assert program.obtain() == EVERYTHING
 
 
+# What a transaction does to the file system and to other processes, as the interpreter reports it.
+_STEPS = {"open", "os.mkdir", "os.remove", "os.rename", "os.rmdir", "subprocess.Popen"}
+
+
+def _kill_at(step: int) -> None:
+    """Kill this process at that many of its `_STEPS` from here on, before the step is made."""
+    left = step
+
+    def count(event: str, _: object) -> None:
+        nonlocal left
+        if event in _STEPS:
+            left -= 1
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(count)
+
+
+def _contents(cache: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in cache.iterdir() if path.name[0] != "."}
+
+
+@pytest.mark.conforms("cache.77")
+@pytest.mark.timeout(240)
+def test_a_transaction_killed_at_any_step_authorises_nothing(program: Program) -> None:
+    """A stamp is there only while the directory is as it was before, or as it is to become."""
+    program.obtain()
+    before = _contents(program.cache)
+    program.edit("kernels/k0.cpp", "second")
+    program.edit("kernels/k1.cpp", "second")
+    kills = 0
+    while True:
+        pid = os.fork()
+        if pid == 0:
+            _kill_at(kills)
+            obtain_binaries(program.root, program.config, program.compiler())
+            os._exit(0)
+        if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0:
+            break
+        kills += 1
+        left = _contents(program.cache)
+        if program.stamp.exists():
+            whole = left == before or program.obtain() == []
+            assert whole, f"killed at step {kills}"
+        program.obtain()
+        assert not list(program.cache.glob(".*.tmp"))
+        for path in program.cache.iterdir():
+            path.unlink()
+        for name, data in before.items():
+            (program.cache / name).write_bytes(data)
+    assert kills > 12
+    assert program.obtain() == []
+
+
+@pytest.mark.conforms("cache.78")
+def test_a_child_that_was_forked_meanwhile_keeps_no_lock(program: Program) -> None:
+    program.edit("kernels/k0.cpp", "SLOW 1")
+    builder = threading.Thread(target=program.obtain)
+    builder.start()
+    while not program.fake.calls():
+        time.sleep(0.01)
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(60)
+        os._exit(0)
+    try:
+        builder.join()
+        second = threading.Thread(target=program.obtain, daemon=True)
+        second.start()
+        second.join(20)
+        assert not second.is_alive()
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+@pytest.mark.conforms("cache.78")
+def test_a_second_process_waits_for_the_first(program: Program) -> None:
+    program.cache.mkdir()
+    with (program.cache / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        waiting = threading.Thread(target=program.obtain)
+        waiting.start()
+        waiting.join(0.5)
+        assert waiting.is_alive()
+        assert not program.fake.calls()
+    waiting.join()
+    assert len(program.fake.calls()) == 3
+
+
+@pytest.mark.conforms("cache.78")
 def test_two_processes_on_one_directory_build_once(program: Program) -> None:
     program.edit("kernels/k0.cpp", "SLOW 0.3")
     context = multiprocessing.get_context("fork")

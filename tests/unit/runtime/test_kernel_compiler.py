@@ -73,6 +73,7 @@ def test_a_kernel_becomes_a_shared_library_that_exports_its_entry(
     assert ctypes.CDLL(str(library)).kernel_entry
 
 
+@pytest.mark.conforms("cache.61")
 @pytest.mark.parametrize(("core", "macro"), [("aiv", "VECTOR"), ("aic", "CUBE")])
 def test_flags_of_core_level_header_and_admission_reach_the_source(
     make: Make, source: Path, gxx: str, core: str, macro: str
@@ -83,6 +84,7 @@ def test_flags_of_core_level_header_and_admission_reach_the_source(
     assert make(cpu_level="x86-64-v3").compile_incore(source, core)
 
 
+@pytest.mark.conforms("cache.61")
 def test_without_admission_the_forced_header_refuses(
     make: Make, source: Path, sdk_root: Path, gxx: str
 ) -> None:
@@ -94,6 +96,7 @@ def test_without_admission_the_forced_header_refuses(
         make().compile_incore(source, "aiv")
 
 
+@pytest.mark.conforms("cache.66")
 def test_commands_keep_relative_spellings_and_run_in_the_sdk(
     make: Make, source: Path, sdk_root: Path, fake_compiler: Fake
 ) -> None:
@@ -112,18 +115,93 @@ def test_commands_keep_relative_spellings_and_run_in_the_sdk(
     assert "-Wl,--build-id=sha1" in orchestration["argv"]
 
 
-def test_a_changed_flag_in_the_metadata_shows_up(
-    make: Make, source: Path, sdk_root: Path, fake_compiler: Fake
+@pytest.mark.conforms("cache.60")
+@pytest.mark.parametrize(
+    ("place", "value", "expected"),
+    [
+        (["tools", "host_cxx"], "other-g++", "other-g++"),
+        (["targets", "a2a3sim", "incore", "flags"], ["-DNEW_FLAG"], "-DNEW_FLAG"),
+        (["targets", "a2a3sim", "incore", "core_flags", "aiv"], ["-DNEW_CORE"], "-DNEW_CORE"),
+        (["targets", "a2a3sim", "incore", "admission"], "-DNEW_WORD=1", "-DNEW_WORD=1"),
+        (["targets", "a2a3sim", "incore", "include_dirs"], ["headers"], "-Iheaders"),
+        (["targets", "a2a3sim", "incore", "forced_header"], "src/new.hpp", "src/new.hpp"),
+        (["cpu_levels", "x86-64"], ["-DNEW_LEVEL"], "-DNEW_LEVEL"),
+    ],
+)
+def test_what_the_metadata_says_is_what_is_run(
+    make: Make,
+    source: Path,
+    sdk_root: Path,
+    fake_compiler: Fake,
+    place: list[str],
+    value: Any,
+    expected: str,
 ) -> None:
+    _change_metadata(sdk_root, place, value)
+    (sdk_root / "src/new.hpp").touch()
+    for name in ("g++", "other-g++"):
+        tools = fake_compiler(name=name, output=FAKE_ELF)
+    usual = fake_compiler(output=FAKE_ELF)
+    make(path=f"{usual.directory}:{tools.directory}").compile_incore(source, "aiv")
+    (call,) = [*usual.calls(), *tools.calls()]
+    assert expected in [*call["argv"], Path(call["program"]).name]
+
+
+@pytest.mark.conforms("cache.60")
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("tool", "aarch64_cxx", "aarch64-linux-gnu-g++"),
+        ("flags", ["-DNEW_FLAG"], "-DNEW_FLAG"),
+        ("include_dirs", ["headers"], "-Iheaders"),
+        ("helper_sources", ["src/new.hpp"], "src/new.hpp"),
+    ],
+)
+def test_so_it_is_for_orchestration(
+    make: Make,
+    source: Path,
+    sdk_root: Path,
+    fake_compiler: Fake,
+    field: str,
+    value: Any,
+    expected: str,
+) -> None:
+    _change_metadata(sdk_root, ["targets", "a2a3sim", "orchestration", RING, field], value)
+    (sdk_root / "src/new.hpp").touch()
+    host = fake_compiler(output=FAKE_ELF)
+    cross = fake_compiler(name="aarch64-linux-gnu-g++", output=FAKE_ELF)
+    make(path=f"{host.directory}:{cross.directory}").compile_orchestration(source)
+    (call,) = [*host.calls(), *cross.calls()]
+    assert expected in [*call["argv"], Path(call["program"]).name]
+
+
+def _change_metadata(sdk_root: Path, place: list[str], value: object) -> None:
     path = sdk_root / "sdk.json"
     document = json.loads(path.read_text())
-    document["targets"]["a2a3sim"]["incore"]["flags"].append("-DNEW_FLAG")
+    spot = document
+    for name in place[:-1]:
+        spot = spot[name]
+    spot[place[-1]] = value
     path.write_text(json.dumps(document))
+
+
+@pytest.mark.conforms("cache.61")
+@pytest.mark.parametrize(("platform", "other"), [("a2a3sim", "a5sim"), ("a5sim", "a2a3sim")])
+def test_each_family_gets_its_own_in_core_flags_all_of_them(
+    make: Make, source: Path, sdk_root: Path, fake_compiler: Fake, platform: str, other: str
+) -> None:
+    for name in (platform, other):
+        own = [f"-DFAMILY_{name}", f"-f{name}-first", f"-f{name}-second"]
+        _change_metadata(sdk_root, ["targets", name, "incore", "flags"], own)
     fake = fake_compiler(output=FAKE_ELF)
-    make(path=str(fake.directory)).compile_incore(source, "aiv")
-    assert "-DNEW_FLAG" in fake.calls()[0]["argv"]
+    make(platform, path=str(fake.directory)).compile_incore(source, "aiv")
+    arguments = fake.calls()[0]["argv"]
+    assert arguments[:3] == [f"-DFAMILY_{platform}", f"-f{platform}-first", f"-f{platform}-second"]
+    assert "-DADMITTED=1" in arguments
+    assert not [item for item in arguments if other in item]
 
 
+@pytest.mark.conforms("cache.62")
 def test_an_explicit_isa_root_replaces_the_header(
     make: Make, source: Path, tmp_path: Path, gxx: str
 ) -> None:
@@ -136,19 +214,25 @@ def test_an_explicit_isa_root_replaces_the_header(
     assert compiler.reuse_context() is None
 
 
+@pytest.mark.conforms("cache.63")
+@pytest.mark.parametrize("runtime_name", [RING, GRAPH])
+@pytest.mark.parametrize("platform", ["a2a3", "a2a3sim", "a5", "a5sim"])
 def test_the_cross_compiler_builds_onboard_ring_buffer_orchestration(
-    make: Make, source: Path, fake_compiler: Fake
+    make: Make, source: Path, fake_compiler: Fake, platform: str, runtime_name: str
 ) -> None:
     host = fake_compiler(output=FAKE_ELF)
     cross = fake_compiler(name="aarch64-linux-gnu-g++", output=FAKE_ELF)
-    path = f"{host.directory}:{cross.directory}"
-    make("a2a3", path=path, cpu_level="x86-64-v3").compile_orchestration(source)
-    assert (len(host.calls()), len(cross.calls())) == (0, 1)
-    assert "-DLEVEL=3" not in cross.calls()[0]["argv"]
-    make("a2a3", path=path, runtime_name=GRAPH).compile_orchestration(source)
-    assert (len(host.calls()), len(cross.calls())) == (1, 1)
-    make("a2a3sim", path=path).compile_orchestration(source)
-    assert (len(host.calls()), len(cross.calls())) == (2, 1)
+    make(
+        platform,
+        path=f"{host.directory}:{cross.directory}",
+        runtime_name=runtime_name,
+        cpu_level="x86-64-v3",
+    ).compile_orchestration(source)
+    onboard = platform in {"a2a3", "a5"}
+    crossed = onboard and runtime_name == RING
+    assert (len(host.calls()), len(cross.calls())) == ((0, 1) if crossed else (1, 0))
+    (call,) = [*host.calls(), *cross.calls()]
+    assert ("-DLEVEL=3" in call["argv"]) is not onboard
 
 
 def test_onboard_kernels_are_refused_with_what_is_needed(
@@ -160,6 +244,7 @@ def test_onboard_kernels_are_refused_with_what_is_needed(
     assert not fake.calls()
 
 
+@pytest.mark.conforms("cache.65")
 def test_a_missing_helper_fails_before_any_compiler_starts(
     make: Make, source: Path, sdk_root: Path, fake_compiler: Fake
 ) -> None:
@@ -189,6 +274,7 @@ def test_relative_search_entries_count_from_the_project_root(
     assert compiler.compile_incore(source, "aiv") == FAKE_ELF
 
 
+@pytest.mark.conforms("cache.68")
 @pytest.mark.parametrize(
     ("output", "complaint"),
     [
@@ -208,6 +294,7 @@ def test_success_without_a_usable_binary_is_an_error(
         make(path=str(fake.directory)).compile_incore(source, "aiv")
 
 
+@pytest.mark.conforms("cache.67")
 @pytest.mark.parametrize("behaviour", ["", "sys.exit(1)"])
 def test_nothing_temporary_remains(
     make: Make, source: Path, fake_compiler: Fake, tmp_path: Path, behaviour: str
@@ -226,6 +313,7 @@ def test_nothing_temporary_remains(
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
+@pytest.mark.conforms("cache.71")
 def test_a_timeout_names_the_stage_and_leaves_nothing(
     make: Make, source: Path, fake_compiler: Fake, tmp_path: Path
 ) -> None:
@@ -242,21 +330,43 @@ def test_a_timeout_names_the_stage_and_leaves_nothing(
         os.kill(int(pid_file.read_text()), 0)
 
 
+@pytest.mark.conforms("cache.70")
 def test_the_limit_is_per_invocation(make: Make, source: Path, fake_compiler: Fake) -> None:
-    fake = fake_compiler("time.sleep(0.6)", output=FAKE_ELF)
-    compiler = make(path=str(fake.directory), environ={"PYPTO_COMPILER_TIMEOUT": "1"})
+    fake = fake_compiler("time.sleep(2)", output=FAKE_ELF)
+    compiler = make(path=str(fake.directory), environ={"PYPTO_COMPILER_TIMEOUT": "3.5"})
     started = time.monotonic()
     compiler.compile_incore(source, "aiv")
     compiler.compile_orchestration(source)
-    assert time.monotonic() - started > 1
+    assert time.monotonic() - started > 3.5
 
 
+@pytest.mark.conforms("cache.69")
 def test_the_default_limit_is_900_seconds(make: Make) -> None:
     assert make().timeout == 900.0
     assert make(environ={"PYPTO_COMPILER_TIMEOUT": "1.5"}).timeout == 1.5
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "inf", "nan", "", "ten"])
+@pytest.mark.conforms("cache.69")
+def test_the_limit_is_what_the_environment_said_when_the_compiler_was_made(
+    make: Make, source: Path, fake_compiler: Fake, sdk_root: Path
+) -> None:
+    fake = fake_compiler("time.sleep(1)", output=FAKE_ELF)
+    environ = {"PATH": str(fake.directory), "PYPTO_COMPILER_TIMEOUT": "60"}
+    compiler = KernelCompiler(
+        "a2a3sim",
+        sdk=Sdk.load(sdk_root),
+        runtime_name=RING,
+        cpu_level="x86-64",
+        environ=environ,
+    )
+    environ["PYPTO_COMPILER_TIMEOUT"] = "0.1"
+    assert compiler.compile_incore(source, "aiv") == FAKE_ELF
+    environ["PYPTO_COMPILER_TIMEOUT"] = "none"
+    assert compiler.compile_incore(source, "aiv") == FAKE_ELF
+
+
+@pytest.mark.conforms("cache.69")
+@pytest.mark.parametrize("text", ["0", "-1", "inf", "-inf", "nan", "", "ten"])
 def test_another_limit_than_a_positive_number_is_refused(make: Make, text: str) -> None:
     with pytest.raises(ValueError, match="PYPTO_COMPILER_TIMEOUT"):
         make(environ={"PYPTO_COMPILER_TIMEOUT": text})
@@ -310,6 +420,7 @@ def test_equal_sources_give_equal_bytes_wherever_they_are(
     assert str(tmp_path).encode() not in binaries[0]
 
 
+@pytest.mark.conforms("cache.64")
 def test_orchestration_holds_the_helpers_and_a_build_id(
     make: Make, source: Path, tmp_path: Path, gxx: str
 ) -> None:
