@@ -31,21 +31,106 @@ bool read_bits(PyObject* value, uint64_t& bits) {
 constexpr size_t kInlineTensors = 8;
 constexpr size_t kInlineScalars = 16;
 
-// `tensors` is a copy of the template, so that calls may overlap.
-PyObject* call_with(const Binding& binding, PyObject* const* args, pypto_rt::ChipTensor* tensors,
-                    uint64_t* scalars) {
-  for (size_t i = 0; i < binding.tensors.size(); ++i) {
-    if (!read_bits(args[i], tensors[i].addr)) return nullptr;
+// What a call passes on: a copy of the binding's tensors, so that calls may overlap, and scalars.
+class Arguments {
+ public:
+  explicit Arguments(const Binding& binding) {
+    const size_t count = binding.tensors.size();
+    if (count > kInlineTensors || binding.scalar_count > kInlineScalars) {
+      more_tensors_.resize(count);
+      more_scalars_.resize(binding.scalar_count);
+      tensors_ = more_tensors_.data();
+      scalars_ = more_scalars_.data();
+    }
+    std::copy(binding.tensors.begin(), binding.tensors.end(), tensors_);
   }
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+
+  pypto_rt::ChipTensor* tensors() { return tensors_; }
+  uint64_t* scalars() { return scalars_; }
+
+ private:
+  pypto_rt::ChipTensor few_tensors_[kInlineTensors];
+  uint64_t few_scalars_[kInlineScalars];
+  std::vector<pypto_rt::ChipTensor> more_tensors_;
+  std::vector<uint64_t> more_scalars_;
+  pypto_rt::ChipTensor* tensors_ = few_tensors_;
+  uint64_t* scalars_ = few_scalars_;
+};
+
+bool read_scalars(PyObject* const* args, const Binding& binding, uint64_t* scalars) {
   for (size_t i = 0; i < binding.scalar_count; ++i) {
-    if (!read_bits(args[binding.tensors.size() + i], scalars[i])) return nullptr;
+    if (!read_bits(args[i], scalars[i])) return false;
   }
-  if (!run_program(*binding.program, *binding.chip, tensors, scalars)) return nullptr;
-  Py_RETURN_NONE;
+  return true;
 }
 
-PyObject* call(PyObject* self, PyObject* const* args, size_t count_and_flags, PyObject* names) {
-  // The call keeps what it uses: the object may go, or be used again, while the GIL is released.
+// Names of what is asked of a tensor, made once with the type.
+PyObject* const* tensor_names() {
+  static PyObject* const names[] = {
+      PyUnicode_InternFromString("is_contiguous"),
+      PyUnicode_InternFromString("is_cpu"),
+      PyUnicode_InternFromString("data_ptr"),
+  };
+  return names;
+}
+
+enum class Address { kFound, kNone, kError };
+
+// The address of a tensor that is dense and in this memory; kNone for any other object.
+Address address_of(PyObject* tensor, uint64_t& address) {
+  PyObject* const* const names = tensor_names();
+  PyObject* value = PyObject_CallMethodNoArgs(tensor, names[0]);
+  if (value == Py_True) {
+    Py_DECREF(value);
+    value = PyObject_GetAttr(tensor, names[1]);
+    if (value == Py_True) {
+      Py_DECREF(value);
+      value = PyObject_CallMethodNoArgs(tensor, names[2]);
+      if (value != nullptr && read_bits(value, address)) {
+        Py_DECREF(value);
+        return Address::kFound;
+      }
+    }
+  }
+  Py_XDECREF(value);
+  if (PyErr_Occurred() == nullptr) return Address::kNone;
+  // No tensor, or one without memory. Anything else (Ctrl-C) is the caller's to see.
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError) &&
+      !PyErr_ExceptionMatches(PyExc_RuntimeError) && !PyErr_ExceptionMatches(PyExc_TypeError)) {
+    return Address::kError;
+  }
+  PyErr_Clear();
+  return Address::kNone;
+}
+
+PyObject* run_tensors(PyObject* self, PyObject* const* args, Py_ssize_t count) try {
+  const Binding& binding = *reinterpret_cast<BoundCall*>(self)->binding;
+  if (count < 1 || static_cast<size_t>(count - 1) != binding.scalar_count ||
+      !PyTuple_Check(args[0]) ||
+      static_cast<size_t>(PyTuple_GET_SIZE(args[0])) != binding.tensors.size()) {
+    PyErr_Format(PyExc_TypeError, "run_tensors takes a tuple of %zu tensors and %zu scalars",
+                 binding.tensors.size(), binding.scalar_count);
+    return nullptr;
+  }
+  Arguments arguments(binding);
+  for (size_t i = 0; i < binding.tensors.size(); ++i) {
+    PyObject* const tensor = PyTuple_GET_ITEM(args[0], static_cast<Py_ssize_t>(i));
+    const Address found = address_of(tensor, arguments.tensors()[i].addr);
+    if (found == Address::kError) return nullptr;
+    if (found == Address::kNone) Py_RETURN_FALSE;
+  }
+  if (!read_scalars(args + 1, binding, arguments.scalars())) return nullptr;
+  if (!run_program(*binding.program, *binding.chip, arguments.tensors(), arguments.scalars())) {
+    return nullptr;
+  }
+  Py_RETURN_TRUE;
+} catch (const std::bad_alloc&) {
+  return PyErr_NoMemory();
+}
+
+PyObject* call(PyObject* self, PyObject* const* args, size_t count_and_flags, PyObject* names) try {
   const Binding& binding = *reinterpret_cast<BoundCall*>(self)->binding;
   const auto count = static_cast<size_t>(PyVectorcall_NARGS(count_and_flags));
   const size_t expected = binding.tensors.size() + binding.scalar_count;
@@ -58,19 +143,17 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t count_and_flags, Py
                  count);
     return nullptr;
   }
-  if (binding.tensors.size() <= kInlineTensors && binding.scalar_count <= kInlineScalars) {
-    pypto_rt::ChipTensor tensors[kInlineTensors];
-    uint64_t scalars[kInlineScalars];
-    std::copy(binding.tensors.begin(), binding.tensors.end(), tensors);
-    return call_with(binding, args, tensors, scalars);
+  Arguments arguments(binding);
+  for (size_t i = 0; i < binding.tensors.size(); ++i) {
+    if (!read_bits(args[i], arguments.tensors()[i].addr)) return nullptr;
   }
-  try {
-    std::vector<pypto_rt::ChipTensor> tensors(binding.tensors);
-    std::vector<uint64_t> scalars(binding.scalar_count);
-    return call_with(binding, args, tensors.data(), scalars.data());
-  } catch (const std::bad_alloc&) {
-    return PyErr_NoMemory();
+  if (!read_scalars(args + binding.tensors.size(), binding, arguments.scalars())) return nullptr;
+  if (!run_program(*binding.program, *binding.chip, arguments.tensors(), arguments.scalars())) {
+    return nullptr;
   }
+  Py_RETURN_NONE;
+} catch (const std::bad_alloc&) {
+  return PyErr_NoMemory();
 }
 
 void destroy(PyObject* self) {
@@ -85,10 +168,19 @@ PyMemberDef kMembers[] = {
     {nullptr, 0, 0, 0, nullptr},
 };
 
+PyMethodDef kMethods[] = {
+    {"run_tensors", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_tensors)),
+     METH_FASTCALL,
+     "Run with a tuple of torch tensors of the bound shapes, then the scalars' bits.\n\n"
+     "False, and nothing has run, unless each is dense, in this memory and has some."},
+    {nullptr, nullptr, 0, nullptr},
+};
+
 PyType_Slot kSlots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
     {Py_tp_members, kMembers},
+    {Py_tp_methods, kMethods},
     {Py_tp_doc, const_cast<char*>("A program bound to a chip and to the shapes of its tensors.\n\n"
                                   "Call it with one address for each tensor, then the 64 bits of "
                                   "each scalar as an int.")},

@@ -41,6 +41,7 @@ class BoundCall:
     """A program bound to a chip and to the shapes of its tensors."""
 
     def __call__(self, *addresses_then_scalars: int) -> None: ...
+    def run_tensors(self, tensors: tuple[object, ...], *scalars: int) -> bool: ...
 
 class Program:
     """Kernels and an orchestration, loaded."""

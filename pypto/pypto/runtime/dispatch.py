@@ -16,7 +16,7 @@ from pypto.runtime.errors import KernelFault, SourceMap, locate
 from pypto.runtime.scalars import encode_scalar
 
 if TYPE_CHECKING:
-    from pypto._native import Chip, Program
+    from pypto._native import BoundCall, Chip, Program
 
 # More extents than this are bound afresh each time, so that a program with many run-time extents
 # does not keep all it ever saw.
@@ -24,7 +24,7 @@ _MAX_CALLS = 256
 
 # A bound call, the extents and the element type that each tensor must have for it, and the places
 # of the tensors of one element: only those can be contiguous and a view that torch negates lazily.
-_Recent = tuple[Callable[..., None], tuple[tuple[Any, Any], ...], tuple[int, ...]]
+_Recent = tuple["BoundCall", tuple[tuple[Any, Any], ...], tuple[int, ...]]
 
 
 class Dispatcher:
@@ -58,7 +58,7 @@ class Dispatcher:
             )
             for index in signature.scalar_indices
         )
-        self._calls: dict[tuple[tuple[int, ...], ...], Callable[..., None]] = {}
+        self._calls: dict[tuple[tuple[int, ...], ...], BoundCall] = {}
         # Threads replace it whole; each call works with the one it read.
         self._recent: _Recent | None = None
 
@@ -72,31 +72,36 @@ class Dispatcher:
             self._checked(args)
             return
         call, checks, single = recent
-        values: list[Any] = []
-        tensors = [args[index] for index in self._tensor_indices] if self._scalars else args
+        tensors = self._tensors(args)
         try:
             for tensor, (shape, dtype) in zip(tensors, checks, strict=True):
-                if (
-                    tensor.shape != shape
-                    or tensor.dtype is not dtype
-                    or not tensor.is_contiguous()
-                    or not tensor.is_cpu
-                ):
+                if tensor.shape != shape or tensor.dtype is not dtype:
                     self._checked(args)
                     return
-                values.append(tensor.data_ptr())
-            negated = any(args[index].is_neg() for index in single)
         except (AttributeError, RuntimeError):
-            # The chip's own tensors, tensors without memory, or no tensors at all.
+            # The chip's own tensors, or no tensors at all.
             self._checked(args)
             return
-        if negated:
-            self._checked(args)
-            return
-        for index, dtype, what in self._scalars:
-            values.append(encode_scalar(dtype, args[index], what))
+        self._run(call, tensors, single, args)
+
+    def _tensors(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple([args[index] for index in self._tensor_indices]) if self._scalars else args
+
+    def _run(
+        self,
+        call: BoundCall,
+        tensors: tuple[Any, ...],
+        single: tuple[int, ...],
+        args: tuple[Any, ...],
+    ) -> None:
+        """Run with tensors whose extents and element types are those of `call`."""
         try:
-            call(*values)
+            # Nothing but a tensor of one element can be dense and negated when it is read.
+            if any(args[index].is_neg() for index in single) or not call.run_tensors(
+                tensors,
+                *[encode_scalar(dtype, args[index], what) for index, dtype, what in self._scalars],
+            ):
+                self._checked(args)
         except (RuntimeError, ValueError) as error:
             self._failed(error, args)
 
@@ -107,28 +112,14 @@ class Dispatcher:
         """
         bound = self._signature.bind(args)
         call, single = self._call_for(bound), self._single(bound)
-        scalars = self._scalars
-        indices = self._tensor_indices
+        if single or self._scalars:
+            return lambda args: self._run(call, self._tensors(args), single, args)
+        run_tensors = call.run_tensors
 
         def run(args: tuple[Any, ...]) -> None:
-            values: list[Any] = []
             try:
-                for tensor in [args[index] for index in indices] if scalars else args:
-                    if not tensor.is_contiguous() or not tensor.is_cpu:
-                        self._checked(args)
-                        return
-                    values.append(tensor.data_ptr())
-            except RuntimeError:  # a tensor without memory
-                self._checked(args)
-                return
-            for index in single:
-                if args[index].is_neg():
+                if not run_tensors(args):
                     self._checked(args)
-                    return
-            for index, dtype, what in scalars:
-                values.append(encode_scalar(dtype, args[index], what))
-            try:
-                call(*values)
             except (RuntimeError, ValueError) as error:
                 self._failed(error, args)
 
@@ -139,7 +130,7 @@ class Dispatcher:
         pairs = zip(self._tensor_indices, bound.tensors, strict=True)
         return tuple(index for index, tensor in pairs if math.prod(tensor.shape) == 1)
 
-    def _call_for(self, bound: BoundArguments) -> Callable[..., None]:
+    def _call_for(self, bound: BoundArguments) -> BoundCall:
         shapes = tuple(tensor.shape for tensor in bound.tensors)
         call = self._calls.get(shapes)
         if call is None:

@@ -79,6 +79,61 @@ def test_bound_call_refuses_wrong_arguments(chip, add_kernel, orchestration) -> 
         _native.BoundCall()
 
 
+class Tensor:
+    """What the native layer asks of a torch tensor, over an array."""
+
+    def __init__(self, array, contiguous=True, is_cpu=True, error=None):
+        self.array, self.contiguous, self.is_cpu, self.error = array, contiguous, is_cpu, error
+
+    def is_contiguous(self):
+        return self.contiguous
+
+    def data_ptr(self):
+        if self.error is not None:
+            raise self.error
+        return self.array.ctypes.data
+
+
+def test_bound_call_takes_the_addresses_from_tensors(chip, add_kernel, orchestration) -> None:
+    call = load(add_kernel, orchestration).bind(chip, [(320, (5, 16), FP32)] * 2)
+    x, y = arrays()
+    assert call.run_tensors((Tensor(x), Tensor(y)), bits(2.5)) is True
+    np.testing.assert_array_equal(y, x + np.float32(2.5))
+
+
+def test_nothing_runs_with_tensors_that_are_not_plain(chip, add_kernel, orchestration) -> None:
+    call = load(add_kernel, orchestration).bind(chip, [(320, (5, 16), FP32)] * 2)
+    x, y = arrays()
+    before = y.copy()
+    for odd in (
+        Tensor(y, contiguous=False),
+        Tensor(y, is_cpu=False),
+        Tensor(y, error=RuntimeError("no memory")),
+        object(),
+        None,
+    ):
+        assert call.run_tensors((Tensor(x), odd), bits(2.5)) is False
+    np.testing.assert_array_equal(y, before)
+
+
+def test_what_interrupts_a_tensor_reaches_the_caller(chip, add_kernel, orchestration) -> None:
+    call = load(add_kernel, orchestration).bind(chip, [(320, (5, 16), FP32)] * 2)
+    x, y = arrays()
+    with pytest.raises(KeyboardInterrupt):
+        call.run_tensors((Tensor(x), Tensor(y, error=KeyboardInterrupt())), bits(2.5))
+
+
+def test_wrong_counts_of_tensors_and_scalars_are_refused(chip, add_kernel, orchestration) -> None:
+    call = load(add_kernel, orchestration).bind(chip, [(320, (5, 16), FP32)] * 2)
+    x, y = arrays()
+    both = (Tensor(x), Tensor(y))
+    for arguments in ((), (both,), (both[:1], bits(1.0)), (list(both), bits(1.0)), (both, 1, 2)):
+        with pytest.raises(TypeError, match="a tuple of 2 tensors and 1 scalars"):
+            call.run_tensors(*arguments)
+    with pytest.raises(OverflowError):
+        call.run_tensors(both, -1)
+
+
 def test_fault_names_kernel_and_place(chip, add_kernel, orchestration) -> None:
     program = load(add_kernel, orchestration)
     x, y = arrays(17)
