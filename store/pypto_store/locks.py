@@ -11,12 +11,23 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import itertools
 import os
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from pypto_store import crash_points
 from pypto_store.layout import FILE_MODE, make_directories
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Seconds after which a waiter says who holds the lock. A few are a usual build; after a minute it
+# is told as a warning, and again every ten minutes.
+_FIRST_NOTICE = 3.0
+_NEXT_NOTICE = 60.0
+_NOTICE_INTERVAL = 600.0
 
 
 class LockUnavailable(Exception):
@@ -172,17 +183,32 @@ def _wait(descriptor: int, operation: int, path: str, deadline: float) -> None:
     lock as soon as it gets it.
     """
     waiter = _Waiter(descriptor, operation)
+    begin = time.monotonic()
+    holder = ""
     try:
         waiter.start()
-        waiter.finished.wait(max(0.0, deadline - time.monotonic()))
+        for notice in _notices():
+            if waiter.finished.wait(max(0.0, min(begin + notice, deadline) - time.monotonic())):
+                break
+            from pypto_store.lock_holder import describe_holder, report_wait
+
+            if time.monotonic() >= deadline:
+                holder = describe_holder(descriptor)[0]
+                break
+            report_wait(path, descriptor, notice, urgent=notice > _FIRST_NOTICE)
     finally:
         outcome = waiter.settle()
     if isinstance(outcome, OSError):
         raise outcome
     if outcome is not None:
-        raise LockUnavailable(
-            path, f"{outcome}; a process that holds it is still building, stopped or hung"
-        )
+        waited = round(deadline - begin, 2)
+        raise LockUnavailable(path, f"{outcome} after {waited:g} s; held by {holder}")
+
+
+def _notices() -> Iterator[float]:
+    """Seconds of waiting after which to say who is waited for."""
+    yield _FIRST_NOTICE
+    yield from itertools.count(_NEXT_NOTICE, _NOTICE_INTERVAL)
 
 
 class _Waiter:
