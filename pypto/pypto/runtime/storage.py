@@ -270,13 +270,16 @@ def _built_privately(
     """Binaries for another execution mode than the program's, which are kept nowhere."""
     compiler = compilers(platform, config.runtime)
     binaries = compile_binaries(sources, config, compiler, binary_sources(config))
-    with _private_copies(binaries, config, None) as paths:
+    with (
+        compiler.temporary_directory() as parent,
+        _private_copies(binaries, config, parent) as paths,
+    ):
         yield paths
 
 
 @contextmanager
 def _private_copies(
-    binaries: Mapping[str, bytes], config: KernelConfig, parent: Path | None
+    binaries: Mapping[str, bytes], config: KernelConfig, parent: Path
 ) -> Iterator[BinaryPaths]:
     """Files that nothing else names, for as long as the block runs.
 
