@@ -154,14 +154,15 @@ class Contents:
 def unpack(source: BinaryIO, directory: str, limit: int, advance: Advance) -> Contents:
     """Read a whole bundle into the empty `directory`; `advance` is told the packed bytes read.
 
-    BundleError unless every byte is as a bundle's must be, or when its contents are larger than
-    `limit` bytes or than the space that is left; OSError as reading and writing raise it.
+    BundleError unless every byte is as a bundle's must be, or when its entries are larger than
+    `limit` bytes together, or its contents than the space that is left; OSError as reading and
+    writing raise it.
     """
     reader = FrameReader(source, advance)
     index = parse_index(_index_bytes(reader))
     crash_points.reach("import.index")
     blobs = index.blobs
-    _require_space(directory, sum(blob.size for blob in blobs), limit)
+    _require_room(directory, index, limit)
     contents = Contents(index, directory)
     for blob in blobs:
         _compare(reader, header(blob_name(blob.sha256), blob.size), blob_name(blob.sha256))
@@ -187,12 +188,15 @@ def _index_bytes(reader: FrameReader) -> bytes:
     return data
 
 
-def _require_space(directory: str, needed: int, limit: int) -> None:
-    if needed > limit:
+def _require_room(directory: str, index: Index, limit: int) -> None:
+    # What entries hold, not what they share: where files cannot be linked, all of it is written.
+    payload = sum(manifest.payload_size for manifest in index.entries)
+    if payload > limit:
         raise BundleError(
-            f"the contents have {needed} bytes, more than the limit of {limit}; "
+            f"the entries have {payload} bytes, more than the limit of {limit}; "
             "raise the limit if you expect that much"
         )
+    needed = sum(blob.size for blob in index.blobs)
     status = os.statvfs(directory)
     free = status.f_bavail * status.f_frsize
     if needed > free:

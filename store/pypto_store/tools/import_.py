@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         type=_size,
         default=_LIMIT,
-        help="refuse more than this of unpacked contents, as 500M or 40G (default: 16G)",
+        help="refuse entries of more than this together, as 500M or 40G (default: 16G)",
     )
     parser.add_argument(
         "--scratch",
