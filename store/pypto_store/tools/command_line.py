@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         "ls": "list every entry",
         "show": "show one key with its entries and their files",
+        "why": "say which inputs make a key another key",
         "export": "pack entries into one file, for another store",
         "import": "add the entries of such a file",
     }

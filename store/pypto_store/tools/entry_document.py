@@ -8,12 +8,16 @@ if TYPE_CHECKING:
     from pypto_store.listing import EntryRow
 
 
-def entry_document(row: EntryRow) -> dict[str, object]:
-    """All that the manifest says, but for the single files; sizes are in bytes."""
+def entry_document(row: EntryRow, kernel: str = "") -> dict[str, object]:
+    """All that the manifest says, but for the single files; sizes are in bytes.
+
+    kernel: what the evidence names, "" if nothing does.
+    """
     document: dict[str, object] = {
         "path": row.path,
         "environment": row.environment,
         "key": row.key,
+        "kernel": kernel or None,
         "state": row.state.value,
         "size": row.size,
         "file_count": row.files,

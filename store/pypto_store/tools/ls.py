@@ -6,8 +6,10 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pypto_store.layout import resolve
 from pypto_store.listing import EntryRow
 from pypto_store.tools.answer import Answer, Surroundings
+from pypto_store.tools.comparison import EvidenceShelf, is_of_kernel
 from pypto_store.tools.entry_document import entry_document
 from pypto_store.tools.selection import rows_of
 from pypto_store.tools.terminal import plain, size_text, table
@@ -19,38 +21,37 @@ _KEY_DIGITS = 12
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No more than the common ones."""
-    del parser
+    """Which entries."""
+    parser.add_argument("--kernel", metavar="NAME", help="only those of this kernel")
 
 
 def run(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
     """Every entry in a fixed order. Damaged ones are rows too, and no failure of the listing."""
-    del options
-    rows = list(rows_of(surroundings.root))
-    document = {"entries": [entry_document(row) for row in rows]}
-    return Answer(document, lambda console: _paint(console, rows))
+    root = surroundings.root
+    rows = list(rows_of(root))
+    shelf = EvidenceShelf(resolve(root)[0])
+    listed = [
+        (row, kernel)
+        for row in rows
+        for kernel in ("" if row.manifest is None else shelf.subject(row.manifest.key.source),)
+        if options.kernel is None or is_of_kernel(kernel, options.kernel)
+    ]
+    document = {"entries": [entry_document(row, kernel) for row, kernel in listed]}
+    return Answer(document, lambda console: _paint(console, listed))
 
 
-def _paint(console: Console, rows: Sequence[EntryRow]) -> None:
-    listing = table("key", "state", "kind", "cpu", "files", "size", right=("files", "size"))
-    for row in rows:
+def _paint(console: Console, listed: Sequence[tuple[EntryRow, str]]) -> None:
+    listing = table("key", "state", "kernel", "cpu", "files", "size", right=("files", "size"))
+    for row, kernel in listed:
+        key, state = row.key[:_KEY_DIGITS], row.state.value
         if row.spec is None:
-            listing.add_row(
-                row.key[:_KEY_DIGITS], row.state.value, plain(f"damaged: {row.damage}", "red")
-            )
+            listing.add_row(key, state, plain(f"damaged: {row.damage}", "red"))
         else:
-            listing.add_row(
-                row.key[:_KEY_DIGITS],
-                row.state.value,
-                row.spec.build_kind,
-                row.spec.cpu_level or "",
-                str(row.files),
-                size_text(row.size or 0),
-            )
-    if rows:
+            level = row.spec.cpu_level or ""
+            size = size_text(row.size or 0)
+            listing.add_row(key, state, plain(kernel), level, str(row.files), size)
+    if listed:
         console.print(listing)
-    damaged = sum(row.damage is not None for row in rows)
-    console.print(
-        f"{len(rows)} entries, {damaged} damaged, "
-        f"{size_text(sum(row.size or 0 for row in rows))} declared"
-    )
+    damaged = sum(row.damage is not None for row, _ in listed)
+    size = size_text(sum(row.size or 0 for row, _ in listed))
+    console.print(f"{len(listed)} entries, {damaged} damaged, {size} declared")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 # Seconds of work that nobody needs to be told about.
 _PATIENCE = 0.7
+# Controls, and the marks that turn the direction of writing.
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -34,7 +37,8 @@ def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
     from rich import box
     from rich.table import Table
 
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    # Narrow gaps: a digest beside the longest name of a component takes 80 columns.
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for name in columns:
         made.add_column(
             name,
@@ -45,11 +49,22 @@ def table(*columns: str, right: tuple[str, ...] = ()) -> Table:
     return made
 
 
-def plain(text: str, style: str = "") -> RenderableType:
-    """Text that is shown as it is: names on disk may look like markup."""
+def plain(text: str, style: str = "", indent: int = 0) -> RenderableType:
+    """Text that is shown as it is: what comes from disk may look like markup, or like a command.
+
+    Lines that are folded keep the indentation. Characters that would move the cursor, or that no
+    encoding has, are shown by their escapes.
+    """
+    from rich.padding import Padding
     from rich.text import Text
 
-    return Text(text, style=style, overflow="fold")
+    shown = text.encode("utf-8", "backslashreplace").decode()
+    made = Text(_CONTROLS.sub(_escaped, shown), style=style, overflow="fold")
+    return Padding(made, (0, 0, 0, indent), expand=False) if indent else made
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return ascii(match[0])[1:-1]
 
 
 def size_text(size: int) -> str:
