@@ -363,6 +363,7 @@ def test_a_forked_child_runs_what_its_parent_ran(slow: Path) -> None:
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.conforms("cache.72")
 def test_making_and_completing_a_program_runs_none_of_its_code(
     scale: Scale, tmp_path: Path
 ) -> None:
@@ -394,3 +395,53 @@ def test_making_and_completing_a_program_runs_none_of_its_code(
     assert not marker.exists()
     CompiledProgram.from_dir(directory).load()
     assert marker.exists()
+
+
+@pytest.mark.conforms("cache.72")
+def test_building_and_restoring_a_payload_runs_none_of_its_code(
+    scale: Scale, tmp_path: Path
+) -> None:
+    directory = scale()
+    marker = tmp_path / "constructed"
+    source = directory / "orchestration/scale.cpp"
+    source.write_text(
+        source.read_text()
+        + "#include <fcntl.h>\n#include <unistd.h>\n"
+        + "__attribute__((constructor)) static void construct() {\n"
+        + f'  close(open("{marker}", O_CREAT | O_WRONLY, 0600));\n}}\n'
+    )
+    payload = tmp_path / "payload"
+    payload.mkdir()
+    restored = """
+        import sys, threading
+        from pathlib import Path
+        from pypto.backend import RuntimeKind
+        from pypto.runtime.binary_build import BinaryManifest, build_payload
+        from pypto.runtime.compiled_meta import CompiledMeta
+        from pypto.runtime.compiled_program import CompiledProgram
+        from pypto.runtime.host import host_compilers
+        from pypto.runtime.kernel_config import KernelConfig
+        from pypto.runtime.storage import CompletePayload
+
+        sources, payload = map(Path, sys.argv[1:])
+        if not list(payload.iterdir()):
+            compiler = host_compilers()("a2a3sim", RuntimeKind.TENSORMAP_AND_RINGBUFFER)
+            build_payload(sources, compiler, payload)
+        compiled = CompiledProgram(
+            CompletePayload(
+                payload,
+                directory=payload,
+                config=KernelConfig.parse((payload / "kernel_config.json").read_bytes()),
+                manifest=BinaryManifest.parse((payload / "binary_manifest.json").read_bytes()),
+            ),
+            CompiledMeta.parse((payload / "compiled_meta.json").read_bytes()),
+        )
+        compiled.complete()
+        assert threading.active_count() == 1
+        assert "pypto.runtime.worker" not in sys.modules
+        assert "_native" not in open("/proc/self/maps").read()
+        """
+    for then, runs in (("", False), ("", False), ("compiled.load()\n", True)):
+        result = _run(textwrap.dedent(restored) + then, str(directory), str(payload))
+        assert result.returncode == 0, result.stderr
+        assert marker.exists() is runs

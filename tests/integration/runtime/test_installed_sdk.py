@@ -49,6 +49,7 @@ def test_this_machines_level_is_one_of_the_sdks() -> None:
     assert host_level() in installed_sdk().cpu_levels
 
 
+@pytest.mark.conforms("cache.61")
 @pytest.mark.parametrize("platform", ["a2a3sim", "a5sim"])
 def test_the_target_header_refuses_without_admission(
     scale: Scale, tmp_path: Path, platform: str
@@ -73,6 +74,7 @@ def test_the_target_header_refuses_without_admission(
         compiler.compile_incore(_kernel(scale()), "aiv")
 
 
+@pytest.mark.conforms("cache.61")
 def test_the_two_architectures_give_different_kernels(scale: Scale) -> None:
     compile_for = {
         platform: host_compilers()(platform, RING).compile_incore(_kernel(scale()), "aiv")
@@ -81,6 +83,15 @@ def test_the_two_architectures_give_different_kernels(scale: Scale) -> None:
     assert compile_for["a2a3sim"] != compile_for["a5sim"]
 
 
+@pytest.mark.conforms("cache.64")
+def test_every_orchestration_is_built_with_a_build_id_and_threads() -> None:
+    for target in installed_sdk().targets.values():
+        for recipe in target.orchestration.values():
+            assert "-pthread" in recipe.flags
+            assert [flag for flag in recipe.flags if flag.startswith("-Wl,--build-id")]
+
+
+@pytest.mark.conforms("cache.64")
 @pytest.mark.parametrize("kind", ["kernel", *RuntimeKind])
 def test_a_library_can_be_unloaded_and_shares_nothing(scale: Scale, kind: Any) -> None:
     directory = scale()

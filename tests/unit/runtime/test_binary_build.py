@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -23,6 +24,7 @@ from pypto.runtime.binary_build import (
     compile_binaries,
     payload_files,
 )
+from pypto.runtime.binary_directory import STAMP_NAME, Recorded, Stamp, obtain_binaries
 from pypto.runtime.compiled_meta import CompiledMeta
 from pypto.runtime.errors import ArtifactError, ToolchainUnavailable
 from pypto.runtime.kernel_compiler import KernelCompiler
@@ -274,17 +276,32 @@ def test_a_failed_publication_is_tried_again(
     assert len(attempts) == 2
 
 
+@pytest.mark.conforms("cache.79")
+@pytest.mark.parametrize("stamped", [False, True])
 def test_planted_binaries_of_the_build_tree_never_reach_the_payload(
-    tmp_path: Path, sources: Path, compilers: Compilers
+    tmp_path: Path, sources: Path, compilers: Compilers, stamped: bool
 ) -> None:
+    compiler = compilers("a2a3sim", CONFIG.runtime)
+    context = compiler.reuse_context()
+    assert context is not None
+    planted = ELF + b"planted"
+    digest = hashlib.sha256(planted).hexdigest()
+    records = {}
     (sources / "cache").mkdir()
-    for name in binary_sources(CONFIG):
-        (sources / "cache" / name).write_bytes(ELF + b"planted")
+    for name, source in binary_sources(CONFIG).items():
+        (sources / "cache" / name).write_bytes(planted)
+        records[name] = Recorded(
+            digest, hashlib.sha256((sources / source).read_bytes()).hexdigest()
+        )
+    if stamped:
+        (sources / "cache" / STAMP_NAME).write_bytes(Stamp(context, records).to_json())
     out = tmp_path / "out"
     out.mkdir()
-    build_payload(sources, compilers("a2a3sim", CONFIG.runtime), out)
+    build_payload(sources, compiler, out)
     for path in (out / "prebuilt").iterdir():
-        assert b"planted" not in path.read_bytes()
+        assert path.read_bytes() != planted
+    if stamped:  # it would have been believed by a transaction of the directory
+        assert obtain_binaries(sources, CONFIG, compiler)["kernel_0.bin"] == planted
 
 
 def test_an_output_directory_is_never_loaded_from_its_own_paths(

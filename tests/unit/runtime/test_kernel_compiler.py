@@ -96,7 +96,7 @@ def test_without_admission_the_forced_header_refuses(
         make().compile_incore(source, "aiv")
 
 
-@pytest.mark.conforms("cache.66")
+@pytest.mark.conforms("cache.64", "cache.66")
 def test_commands_keep_relative_spellings_and_run_in_the_sdk(
     make: Make, source: Path, sdk_root: Path, fake_compiler: Fake
 ) -> None:

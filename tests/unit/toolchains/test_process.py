@@ -54,6 +54,7 @@ def test_missing_tool_is_its_own_error(tmp_path: Path) -> None:
         run_tool(["/nonexistent/tool"], cwd=tmp_path, environ={}, timeout=1, stage="probe")
 
 
+@pytest.mark.conforms("cache.71")
 def test_time_limit_kills_the_helpers_too(tmp_path: Path) -> None:
     mark = tmp_path / "helper"
     helper_code = (
