@@ -8,15 +8,13 @@ Imported only on a miss.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pypto_store import crash_points
+from pypto_store.build_directory import BuildDirectory
 from pypto_store.entry import Entry
-from pypto_store.layout import DIRECTORY_MODE, make_directories
 from pypto_store.locks import LockUnavailable
 from pypto_store.outcomes import (
     Failure,
@@ -56,7 +54,6 @@ class Build:
         self._build = build
         self._private_parent = os.path.abspath(os.fspath(private_parent))
         self._recheck = recheck
-        self._made_parents: list[str] = []
 
     def obtain(self, store: ArtifactStore) -> BuildResult:
         """Look again, and build if there is still nothing."""
@@ -100,73 +97,58 @@ class Build:
         return self._private(None, "the store is read-only")
 
     def _publish(self, store: ArtifactStore, lock: FileLock) -> BuildResult:
-        directory = self._fill()
+        built = self._fill()
         crash_points.reach("build.built")
-        private = Path(directory)
-        if (reason := self._ask_recheck(directory)) is not None:
-            return Private(private, Failure.PUBLICATION, reason)
+        if (reason := self._ask_recheck(built)) is not None:
+            return Private(Path(built.keep()), Failure.PUBLICATION, reason)
         if not lock.owned():
-            return Private(private, Failure.LOCK, "the builder forked, and this is the child")
+            reason = "the builder forked, and this is the child"
+            return Private(Path(built.keep()), Failure.LOCK, reason)
         try:
             layout = store.layout()
-            outcome = publish(layout, self._key, self._spec, directory)
+            outcome = publish(layout, self._key, self._spec, built.path)
         except UnfitPayload as error:
-            return Private(private, Failure.PUBLICATION, str(error))
+            return Private(Path(built.keep()), Failure.PUBLICATION, str(error))
         except SlotTaken:
-            return self._yield_to(store.lookup(self._key, self._spec), private)
+            return self._yield_to(store.lookup(self._key, self._spec), built)
         except OSError as error:
-            return Private(private, Failure.STORAGE, f"cannot publish: {reason_of(error)}")
+            reason = f"cannot publish: {reason_of(error)}"
+            return Private(Path(built.keep()), Failure.STORAGE, reason)
         except BaseException:
-            self._discard(directory)
+            built.discard()
             raise
-        self._discard(directory)
+        built.discard()
         entry = Entry(layout.slot(self._key, self._spec), outcome.manifest, outcome.small_files)
         return Published(entry, outcome.shared_bytes, outcome.damaged_blobs)
 
-    def _yield_to(self, found: Lookup, private: Path) -> BuildResult:
+    def _yield_to(self, found: Lookup, built: BuildDirectory) -> BuildResult:
         """Someone took the slot in spite of the lock (a file system that only pretends to lock)."""
         if isinstance(found, Hit):
-            self._discard(os.fspath(private))
+            built.discard()
             return found
+        private = Path(built.keep())
         if isinstance(found, (Invalid, StorageError)):
             failure = Failure.INVALID if isinstance(found, Invalid) else Failure.STORAGE
             return Private(private, failure, f"{found.path}: {found.reason}")
         return Private(private, Failure.STORAGE, "the slot was taken and is gone again")
 
     def _private(self, failure: Failure | None, reason: str) -> Private:
-        directory = self._fill()
         # Nothing is published, so what the recheck says cannot change the result.
-        return Private(Path(directory), failure, reason)
+        return Private(Path(self._fill().keep()), failure, reason)
 
-    def _ask_recheck(self, directory: str) -> str | None:
+    def _ask_recheck(self, built: BuildDirectory) -> str | None:
         try:
             return None if self._recheck is None else self._recheck()
         except BaseException:
-            self._discard(directory)
+            built.discard()
             raise
 
-    def _fill(self) -> str:
+    def _fill(self) -> BuildDirectory:
         """Run the builder in a new private directory; on failure nothing remains."""
-        directory = self._fresh_directory()
+        built = BuildDirectory(self._private_parent, self._key.digest.hex[:16])
         try:
-            self._build(Path(directory))
+            self._build(Path(built.path))
         except BaseException:
-            self._discard(directory)
+            built.discard()
             raise
-        return directory
-
-    def _fresh_directory(self) -> str:
-        directory = f"{self._private_parent}/{self._key.digest.hex[:16]}-{os.urandom(8).hex()}"
-        while True:
-            self._made_parents += make_directories(self._private_parent)
-            # Another build may just have removed the parent that it had made.
-            with contextlib.suppress(FileNotFoundError):
-                os.mkdir(directory, DIRECTORY_MODE)
-                return directory
-
-    def _discard(self, directory: str) -> None:
-        """Remove the build directory, and the parents made for it unless others use them now."""
-        shutil.rmtree(directory, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            for parent in reversed(self._made_parents):
-                os.rmdir(parent)
+        return built

@@ -30,9 +30,12 @@ class EntryChanged(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One published artifact whose manifest and every payload file have been validated.
+    """One published artifact whose manifest and every payload file were validated by a lookup.
 
-    The slot is never rewritten, so paths below it may be loaded while this object lives.
+    The store never rewrites a slot, but disks fail and people edit. What is read through this
+    object is compared with the manifest first; whoever hands a path below it to somebody else, a
+    loader for example, asks `verify` about it right before. Offline cleaning may remove the slot
+    once its users are gone.
     """
 
     directory: str

@@ -58,8 +58,8 @@ os.register_at_fork(
 )
 
 
-def _open(path: str) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+def _open(path: str, create: int = os.O_CREAT) -> int:
+    flags = os.O_RDWR | create | os.O_CLOEXEC | os.O_NOFOLLOW
     with _gate:
         descriptor = os.open(path, flags, FILE_MODE)
         _open_descriptors.add(descriptor)
@@ -136,6 +136,30 @@ def try_acquire(path: str, *, shared: bool) -> FileLock | None:
     LockUnavailable when the file system cannot lock or be written.
     """
     return _take(path, shared, None)
+
+
+def try_acquire_existing(path: str) -> FileLock | None:
+    """Lock the file at `path` alone; None if there is none, or if somebody has locked it.
+
+    Unlike the others it makes no file. LockUnavailable when the file system cannot lock or be
+    written.
+    """
+    try:
+        descriptor = _open(path, 0)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock = FileLock(descriptor, path)
+        except BaseException:
+            _close(descriptor)
+            raise
+        if lock.named():
+            return lock
+        lock.release()
+    except (FileNotFoundError, BlockingIOError):
+        pass
+    except OSError as error:
+        raise LockUnavailable(path, error.strerror or str(error)) from error
+    return None
 
 
 def _take(path: str, shared: bool, deadline: float | None) -> FileLock | None:

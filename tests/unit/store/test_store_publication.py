@@ -331,7 +331,7 @@ def test_source_that_changes_between_its_two_readings_stays_private(request_entr
 
     def spoil(descriptor, data):
         if len(data) == 1024 * 1024 and not spoiled:
-            (build,) = (root.parent / "p").iterdir()
+            (build,) = (path for path in (root.parent / "p").iterdir() if path.is_dir())
             with (build / "large").open("r+b") as file:
                 file.seek(-1, os.SEEK_END)
                 file.write(b"!")
