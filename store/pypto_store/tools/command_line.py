@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "why": "say which inputs make a key another key",
         "export": "pack entries into one file, for another store",
         "import": "add the entries of such a file",
+        "report": "write a page about everything that is there",
     }
 )
 

@@ -20,6 +20,7 @@ from pypto_store.listing import EntryRow
 from pypto_store.outcomes import Hit, Invalid, StorageError
 from pypto_store.store import ArtifactStore
 from pypto_store.tools.answer import Answer, CommandError, Status, Surroundings
+from pypto_store.tools.comparison import EvidenceShelf, is_of_kernel
 from pypto_store.tools.entry_document import entry_document
 from pypto_store.tools.selection import rows_of, rows_of_key
 from pypto_store.tools.terminal import plain, size_text
@@ -118,18 +119,12 @@ def _chosen(options: argparse.Namespace, root: str) -> list[EntryRow]:
 
 def _of_kernel(rows: Sequence[EntryRow], kernel: str, root: str) -> list[EntryRow]:
     layout, _ = resolve(root)
-    known: dict[str, bool] = {}
-    found = []
-    for row in rows:
-        if row.manifest is None:
-            continue
-        source = row.manifest.key.source
-        if source.hex not in known:
-            with suppress(evidence.EvidenceError, OSError):
-                record = evidence.load(layout, source)
-                known[source.hex] = record is not None and record.subject == kernel
-        if known.get(source.hex):
-            found.append(row)
+    shelf = EvidenceShelf(layout)
+    found = [
+        row
+        for row in rows
+        if row.manifest is not None and is_of_kernel(shelf.subject(row.manifest.key.source), kernel)
+    ]
     if not found:
         raise CommandError(
             f"{root}: no entry is known to be of a kernel {kernel!r}; `ls` lists the keys",

@@ -1,0 +1,353 @@
+"""A survey as one HTML file that needs nothing beside itself.
+
+The page has no address of anything outside it and forbids itself to load any: its policy names the
+digests of its own style and scripts. Whatever comes from the store (names, paths, reasons) is text:
+escaped, with characters that would change how other text reads made visible.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import importlib.resources
+from collections.abc import Iterator, Sequence
+
+from pypto_store.keys import State
+from pypto_store.tools.report_values import (
+    age,
+    condition,
+    embedded,
+    kind,
+    level,
+    moment,
+    told,
+    visible,
+)
+from pypto_store.tools.survey import Content, Survey, Surveyed
+from pypto_store.tools.terminal import size_text
+
+_ASSETS = "report_assets"
+_LIVE = 'document.documentElement.classList.add("live");'
+_SHARED_CONTENTS = 20
+_DIGITS = 12
+_COLUMNS = (
+    ("kernel", "Kernel", ""),
+    ("key", "Key", ""),
+    ("state", "State", ""),
+    ("kind", "Kind", "spare"),
+    ("level", "CPU level", ""),
+    ("files", "Files", "number"),
+    ("size", "Size", "number"),
+    ("shared", "Shared", "number"),
+    ("published", "Published", "number"),
+)
+
+
+def render(survey: Survey, now: float) -> str:
+    """The page; `now` is seconds since the epoch. ASCII but for what names in the store hold."""
+    style = _asset("report.css")
+    script = _asset("report.js")
+    policy = (
+        f"default-src 'none'; style-src {_source(style)}; "
+        f"script-src {_source(_LIVE)} {_source(script)}; base-uri 'none'; form-action 'none'"
+    )
+    parts = [
+        "<!doctype html>",
+        '<html lang="en">',
+        "<head>",
+        '<meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        '<meta name="referrer" content="no-referrer">',
+        f"<title>{_text(survey.root)} - a pypto store</title>",
+        f"<style>{style}</style>",
+        f"<script>{_LIVE}</script>",
+        "</head>",
+        "<body>",
+        *_header(survey, now),
+        "<main>",
+        *_figures(survey),
+        *_entries(survey, now),
+        *_shared(survey),
+        *_environments(survey, now),
+        "</main>",
+        f'<script type="application/json" id="data">{embedded(survey, now)}</script>',
+        f"<script>{script}</script>",
+        "</body>",
+        "</html>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _text(text: str) -> str:
+    return html.escape(visible(text))
+
+
+def _asset(name: str) -> str:
+    place = importlib.resources.files("pypto_store.tools") / _ASSETS / name
+    return place.read_text(encoding="utf-8")
+
+
+def _source(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+# -- the parts of the page
+
+
+def _header(survey: Survey, now: float) -> Iterator[str]:
+    yield "<header>"
+    yield '<a class="skip" href="#entries">Skip to the entries</a>'
+    yield "<h1>What this pypto store holds</h1>"
+    yield (
+        f'<p class="where"><code><bdi>{_text(survey.root)}</bdi></code>, '
+        f"looked at on {moment(now)}</p>"
+    )
+    yield "</header>"
+
+
+def _figures(survey: Survey) -> Iterator[str]:
+    ready, generated = survey.count(State.READY), survey.count(State.GENERATED)
+    keys = len({entry.row.key for entry in survey.entries})
+    damaged = survey.damaged
+    share = f"{survey.saved / survey.payload_size:.0%}" if survey.payload_size else "nothing"
+    yield '<section aria-label="Figures"><dl class="figures">'
+    yield _figure("Keys", f"{keys:,}", "requests that were answered")
+    yield _figure(
+        "Entries", f"{len(survey.entries):,}", f"{ready:,} ready, {generated:,} generated"
+    )
+    yield _figure("Payload", size_text(survey.payload_size), "as if nothing were shared")
+    yield _figure("On disk", size_text(survey.disk_size), f"{share} saved by sharing")
+    yield _figure(
+        "Damaged",
+        f"{damaged:,}",
+        "seen from outside; fsck reads all",
+        "bad" if damaged else "",
+    )
+    yield _figure("Hits", "not known", "a lookup writes nothing down")
+    yield "</dl>"
+    yield from _space(survey)
+    yield "</section>"
+
+
+def _figure(name: str, value: str, note: str, look: str = "") -> str:
+    of = f' class="{look}"' if look else ""
+    return (
+        f'<div{of}><dt>{name}</dt><dd class="value">{value}</dd><dd class="note">{note}</dd></div>'
+    )
+
+
+def _space(survey: Survey) -> Iterator[str]:
+    """One bar: what the payload consists of."""
+    if not survey.payload_size:
+        return
+    payload = {
+        state: sum((entry.row.size or 0) for entry in survey.entries if entry.row.state is state)
+        for state in (State.READY, State.GENERATED)
+    }
+    kept = survey.disk_size / survey.payload_size
+    parts = [
+        ("ready", f"binaries (READY), {size_text(payload[State.READY])}", payload[State.READY]),
+        (
+            "generated",
+            f"sources (GENERATED), {size_text(payload[State.GENERATED])}",
+            payload[State.GENERATED],
+        ),
+    ]
+    widths = [(name, said, kept * size / survey.payload_size) for name, said, size in parts]
+    widths.append(("saved", f"saved by sharing, {size_text(survey.saved)}", max(0.0, 1 - kept)))
+    yield '<div class="space"><h3>What the payload consists of</h3>'
+    yield (
+        '<svg viewBox="0 0 1000 14" preserveAspectRatio="none" role="img" '
+        f'aria-label="{_text("; ".join(said for _, said, _ in widths))}">'
+    )
+    left = 0.0
+    for name, _, width in widths:
+        yield f'<rect class="fill-{name}" x="{left:.1f}" width="{1000 * width:.1f}" height="14"/>'
+        left += 1000 * width
+    yield '</svg><ul class="legend">'
+    for name, said, _ in widths:
+        swatch = f'<rect class="fill-{name}" width="1" height="1"/>'
+        yield f'<li><svg viewBox="0 0 1 1" aria-hidden="true">{swatch}</svg>{_text(said)}</li>'
+    yield "</ul></div>"
+
+
+def _entries(survey: Survey, now: float) -> Iterator[str]:
+    conditions = sorted({condition(entry) for entry in survey.entries})
+    environments = sorted({entry.row.environment for entry in survey.entries})
+    levels = sorted({level(entry) for entry in survey.entries} - {""})
+    yield '<section aria-labelledby="entries-head"><div class="head">'
+    yield '<h2 id="entries-head">Entries</h2>'
+    yield (
+        "<p>Kernels are named where the store keeps evidence of them. "
+        '<span class="live-only">A key opens its files and components.</span>'
+        '<span class="still-only">With scripts this table can be sorted and searched; '
+        "<code>python -m pypto_store show KEY</code> tells the rest.</span></p></div>"
+    )
+    yield '<div class="controls live-only">'
+    yield (
+        '<div class="wide"><label for="search">Search kernels, keys, files and digests</label>'
+        '<input type="search" id="search" autocomplete="off" spellcheck="false"></div>'
+    )
+    yield from _choice("state", "State", [(name, name) for name in conditions])
+    yield from _choice("level", "CPU level", [(name, name) for name in levels])
+    yield from _choice(
+        "environment", "Environment", [(name, name[:_DIGITS]) for name in environments]
+    )
+    yield "</div>"
+    yield '<table id="entries" class="cards">'
+    yield '<caption class="unseen">Every entry of the store</caption><thead><tr>'
+    for column, title, look in _COLUMNS:
+        of = f' class="{look}"' if look else ""
+        yield f'<th scope="col" data-column="{column}"{of}>{title}</th>'
+    yield '</tr></thead><tbody class="still">'
+    for entry in survey.entries:
+        yield _row(entry, now)
+    yield "</tbody></table>"
+    if not survey.entries:
+        yield '<p class="empty still-only">There is no entry.</p>'
+    yield '<div class="pages live-only"><span id="status" role="status"></span>'
+    yield (
+        '<div id="pages" hidden><button type="button">Previous</button>'
+        '<button type="button">Next</button></div></div>'
+    )
+    yield "</section>"
+
+
+def _choice(name: str, title: str, values: Sequence[tuple[str, str]]) -> Iterator[str]:
+    yield f'<div><label for="{name}">{title}</label><select id="{name}">'
+    yield '<option value="">all</option>'
+    for value, shown in values:
+        yield f'<option value="{_text(value)}">{_text(shown)}</option>'
+    yield "</select></div>"
+
+
+def _row(entry: Surveyed, now: float) -> str:
+    row = entry.row
+    state = condition(entry)
+    shown = told(entry, now)
+    badge = f'<span class="state {state}">{state}</span>'
+    if entry.damage:
+        badge += f' <span class="damage"><bdi>{_text(entry.damage)}</bdi></span>'
+    return "".join(
+        (
+            "<tr>",
+            _title(entry.kernel),
+            _cell("Key", _digest(row.key)),
+            _cell("State", badge),
+            _cell("Kind", _text(kind(entry)), "spare"),
+            _cell("CPU level", _text(level(entry))),
+            _cell("Files", "" if row.files is None else str(row.files), "number"),
+            _cell("Size", shown["size"], "number"),
+            _cell("Shared", shown["shared"], "number"),
+            _cell("Published", shown["age"], "number", shown["published"]),
+            "</tr>",
+        )
+    )
+
+
+def _title(text: str) -> str:
+    """The first cell of a row, which names it."""
+    shown = f"<bdi>{_text(text)}</bdi>" if text else '<span class="quiet">unknown</span>'
+    return f'<th scope="row" class="title">{shown}</th>'
+
+
+def _cell(label: str, markup: str, of: str = "", title: str = "") -> str:
+    """Any other cell; where rows are cards, it shows its label."""
+    more = (f' class="{of}"' if of else "") + (f' title="{title}"' if title else "")
+    return f'<td data-label="{label}"{more}>{markup}</td>'
+
+
+def _digest(digest: str) -> str:
+    return f'<code title="{digest}">{digest[:_DIGITS]}</code>'
+
+
+def _table(caption: str, *columns: str) -> str:
+    """The beginning of a table of cards; a column whose name ends in "#" holds numbers."""
+    heads = "".join(
+        f'<th scope="col"{" class=" + chr(34) + "number" + chr(34) if name.endswith("#") else ""}>'
+        f"{name.rstrip('#')}</th>"
+        for name in columns
+    )
+    return (
+        f'<table class="cards"><caption class="unseen">{caption}</caption>'
+        f"<thead><tr>{heads}</tr></thead><tbody>"
+    )
+
+
+def _shared(survey: Survey) -> Iterator[str]:
+    shared = [content for content in survey.contents if content.saved][:_SHARED_CONTENTS]
+    if not shared:
+        return
+    saving = sum(content.saved > 0 for content in survey.contents)
+    names = _names(survey, shared)
+    yield '<section aria-labelledby="shared-head"><div class="head">'
+    yield '<h2 id="shared-head">Shared content</h2>'
+    yield (
+        f"<p>{saving:,} of {len(survey.contents):,} distinct file contents are stored once for "
+        f"several entries. What saves most comes first{_only(len(shared), saving)}.</p></div>"
+    )
+    yield _table(
+        "Contents that entries share",
+        *("A file with it", "SHA-256", "Size#", "Entries#", "Copies#", "Saved#"),
+    )
+    for content in shared:
+        yield "".join(
+            (
+                "<tr>",
+                _title(names[content.sha256]),
+                _cell("SHA-256", _digest(content.sha256)),
+                _cell("Size", size_text(content.size), "number"),
+                _cell("Entries", f"{content.entries:,}", "number"),
+                _cell("Copies", f"{content.copies:,}", "number"),
+                _cell("Saved", size_text(content.saved), "number"),
+                "</tr>",
+            )
+        )
+    yield "</tbody></table></section>"
+
+
+def _only(shown: int, of: int) -> str:
+    return f"; these are the first {shown}" if of > shown else ""
+
+
+def _names(survey: Survey, contents: Sequence[Content]) -> dict[str, str]:
+    """One path of each content."""
+    wanted = {content.sha256 for content in contents}
+    names: dict[str, str] = {}
+    for entry in survey.entries:
+        for record in () if entry.row.manifest is None else entry.row.manifest.files:
+            if record.sha256 in wanted:
+                names.setdefault(record.sha256, record.path)
+    return names
+
+
+def _environments(survey: Survey, now: float) -> Iterator[str]:
+    groups: dict[str, list[Surveyed]] = {}
+    for entry in survey.entries:
+        groups.setdefault(entry.row.environment, []).append(entry)
+    if not groups:
+        return
+    yield '<section aria-labelledby="environments-head"><div class="head">'
+    yield '<h2 id="environments-head">Environments</h2>'
+    yield (
+        "<p>Each set of tools has entries of its own. An environment whose newest entry is old "
+        "belongs to tools that are probably gone; <code>gc</code> can drop its entries.</p></div>"
+    )
+    yield _table("Environments", "Environment", "Keys#", "Entries#", "Payload#", "Newest entry#")
+    newest = {name: max((e.published or 0.0) for e in group) for name, group in groups.items()}
+    for name in sorted(groups, key=lambda name: (-newest[name], name)):
+        group = groups[name]
+        yield "".join(
+            (
+                f'<tr><th scope="row" class="title">{_digest(name)}</th>',
+                _cell("Keys", f"{len({e.row.key for e in group}):,}", "number"),
+                _cell("Entries", f"{len(group):,}", "number"),
+                _cell("Payload", size_text(sum(e.row.size or 0 for e in group)), "number"),
+                _cell("Newest entry", age(newest[name] or None, now), "number"),
+                "</tr>",
+            )
+        )
+    yield "</tbody></table></section>"

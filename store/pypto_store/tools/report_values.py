@@ -1,0 +1,128 @@
+"""The values of a report: as people read them, and as JSON that a page can embed."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+
+from pypto_store.tools.survey import Survey, Surveyed
+from pypto_store.tools.terminal import size_text
+
+DATA_SCHEMA = 1
+
+# Control characters, lone surrogates, and what changes the direction or hides in a line.
+_UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+_AGES = (("year", 365 * 86400), ("day", 86400), ("h", 3600), ("min", 60))
+
+
+def visible(text: str) -> str:
+    """`text` with every character that cannot be seen, or moves others, spelled out."""
+    return _UNSEEN.sub(lambda found: f"\\u{{{ord(found[0]):x}}}", text)
+
+
+def condition(entry: Surveyed) -> str:
+    return "damaged" if entry.damage else entry.row.state.value
+
+
+def kind(entry: Surveyed) -> str:
+    return "" if entry.row.spec is None else entry.row.spec.build_kind
+
+
+def level(entry: Surveyed) -> str:
+    return "" if entry.row.spec is None else entry.row.spec.cpu_level or ""
+
+
+def told(entry: Surveyed, now: float) -> dict[str, str]:
+    """Numbers as people read them, the same with and without scripts."""
+    known = entry.row.size is not None
+    return {
+        "size": size_text(entry.row.size or 0) if known else "",
+        "shared": (size_text(entry.shared) if entry.shared else "none") if known else "",
+        "age": age(entry.published, now),
+        "published": "" if entry.published is None else moment(entry.published),
+    }
+
+
+def moment(seconds: float) -> str:
+    try:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M} UTC"
+    except (OverflowError, ValueError, OSError):
+        return "a time that no calendar has"
+
+
+def age(published: float | None, now: float) -> str:
+    if published is None:
+        return "not known"
+    seconds = now - published
+    if seconds < -60:
+        return "in the future"
+    for unit, length in _AGES:
+        if seconds >= length:
+            count = int(seconds // length)
+            plural = "s" if unit in ("day", "year") and count > 1 else ""
+            return f"{count} {unit}{plural} ago"
+    return "just now"
+
+
+def embedded(survey: Survey, now: float) -> str:
+    """The survey as JSON that a script element can hold: repeated texts once, no "<" at all."""
+    numbers = {content.sha256: number for number, content in enumerate(survey.contents)}
+    paths: dict[str, int] = {}
+    entries = []
+    for number, entry in enumerate(survey.entries):
+        row = entry.row
+        manifest = row.manifest
+        records = () if manifest is None else manifest.files
+        entries.append(
+            {
+                "number": number,
+                "kernel": visible(entry.kernel),
+                "key": row.key,
+                "environment": row.environment,
+                "condition": condition(entry),
+                "damage": visible(entry.damage or ""),
+                "path": visible(row.path),
+                "kind": kind(entry),
+                "level": level(entry),
+                "execution": [] if row.spec is None else list(row.spec.execution),
+                "spec": "" if row.spec is None else row.spec.digest.hex,
+                "manifest": manifest is not None,
+                "components": (
+                    {}
+                    if manifest is None
+                    else {name: digest.hex for name, digest in manifest.key.components()}
+                ),
+                "size": row.size or 0,
+                "shared": entry.shared,
+                "published": entry.published or 0,
+                "told": told(entry, now),
+                "files": [
+                    [
+                        paths.setdefault(record.path, len(paths)),
+                        numbers[record.sha256],
+                        int(record.executable),
+                    ]
+                    for record in records
+                    if record.sha256 in numbers
+                ],
+            }
+        )
+    document = {
+        "schema_version": DATA_SCHEMA,
+        "root": visible(survey.root),
+        "now": now,
+        "payload_size": survey.payload_size,
+        "disk_size": survey.disk_size,
+        "entries": entries,
+        "paths": [visible(path) for path in paths],
+        "contents": [
+            [content.sha256, size_text(content.size), content.entries]
+            for content in survey.contents
+        ],
+    }
+    text = json.dumps(document, separators=(",", ":"))
+    # Inside a script element only "</script" and "<!--" mean something, and both begin so.
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
