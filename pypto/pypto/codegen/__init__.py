@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from pypto.codegen.sources import ENTRY_SYMBOL, GeneratedSources, KernelSource, generate
+from pypto.codegen.sources import (
+    ENTRY_SYMBOL,
+    ExternSource,
+    GeneratedSources,
+    KernelSource,
+    generate,
+)
 
-__all__ = ["ENTRY_SYMBOL", "GeneratedSources", "KernelSource", "generate"]
+__all__ = ["ENTRY_SYMBOL", "ExternSource", "GeneratedSources", "KernelSource", "generate"]

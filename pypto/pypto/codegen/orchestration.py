@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pypto.codegen.abi import KernelAbi
 from pypto.codegen.cpp_scalars import ENDS_THE_RUN, HELPERS, cpp_expression, cpp_type
+from pypto.codegen.dispatch import Dispatch
 from pypto.codegen.literals import cpp_literal
 from pypto.codegen.names import Names, identifier
 from pypto.ir.errors import CompileError
@@ -35,11 +36,12 @@ _ADD = {Direction.In: "add_input", Direction.Out: "add_output", Direction.InOut:
 _INDENT = "  "
 
 
-def orchestration_text(
-    program: Program, func_ids: Mapping[str, int], cores: Mapping[str, str], abi: KernelAbi
-) -> str:
-    """The text of `orchestration/<entry>.cpp`; `abi` is the entry's own interface."""
-    writer = _Writer(program, func_ids, cores)
+def orchestration_text(program: Program, dispatches: Mapping[str, Dispatch], abi: KernelAbi) -> str:
+    """The text of `orchestration/<entry>.cpp`.
+
+    `dispatches` says by function what a call of it submits; `abi` is the entry's own interface.
+    """
+    writer = _Writer(program, dispatches)
     body = writer.entry(program.functions[program.entry], abi)
     helpers = [h.text for h in HELPERS if any(f"{h.name}(" in b or f"{h.name}<" in b for b in body)]
     count = len(abi.parameters)
@@ -59,12 +61,9 @@ def orchestration_text(
 
 
 class _Writer:
-    def __init__(
-        self, program: Program, func_ids: Mapping[str, int], cores: Mapping[str, str]
-    ) -> None:
+    def __init__(self, program: Program, dispatches: Mapping[str, Dispatch]) -> None:
         self._program = program
-        self._func_ids = func_ids
-        self._cores = cores
+        self._dispatches = dispatches
         self._names = Names()
         self._values: dict[Var, str] = {}
         self._lines: list[str] = []
@@ -189,8 +188,7 @@ class _Writer:
         for operand, param in pairs:
             if isinstance(param.var.type, ScalarType):
                 self._line(f"{params}.add_scalar({self._value(operand)});")
-        func_id, core = self._func_ids[call.callee], self._cores[call.callee]
-        self._line(f"rt_submit_{core}_task({func_id}, {params});")
+        self._line(self._dispatches[call.callee].submission(params))
         for result, position in zip(call.results, written_positions(callee), strict=True):
             self._values[result] = self._value(call.operands[position])
 

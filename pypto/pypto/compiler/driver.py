@@ -6,20 +6,25 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from pypto.backend import DEFAULT_RUNTIME, RuntimeKind, Target
-from pypto.codegen import ENTRY_SYMBOL, GeneratedSources, KernelSource, generate
+from pypto.codegen import ENTRY_SYMBOL, ExternSource, GeneratedSources, KernelSource, generate
 from pypto.compiler.errors import AssemblyFailed
 from pypto.compiler.tree import kernel_config_module, staged, write_files
+from pypto.ir.external import ExternalKernel
 from pypto.ir.nodes import Program
 from pypto.ir.param_info import params_of
 from pypto.ir.passes import PassObserver, limits_of, run_passes
+from pypto.language.extern_package import ExternPackage
 from pypto.runtime import compiled_meta, kernel_config
 from pypto.runtime.compiled_meta import CompiledMeta
 from pypto.runtime.kernel_config import KernelConfig, KernelEntry, OrchestrationEntry
 from pypto_toolchains.process import ToolFailed, run_tool
 
 STAGE = "ptoas"
+
+_NO_PACKAGES: Mapping[ExternalKernel, ExternPackage] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +60,18 @@ def build_sources(
     runtime: RuntimeKind = DEFAULT_RUNTIME,
     extra_files: Mapping[str, str] | None = None,
     observe: PassObserver | None = None,
+    packages: Mapping[ExternalKernel, ExternPackage] = _NO_PACKAGES,
 ) -> BuiltSources:
     """Compile a program in frontend form and write its sources to `output_dir`, all or nothing.
+
+    `packages` has the files of the extern kernels that the program calls.
 
     Raises CompileError for a program that cannot be compiled, AssemblyFailed or ToolError where
     the assembler fails, OSError where the directory cannot be written.
     """
     lowered = lower(program, target, observe)
     generated = generate(lowered, target.backend_type.arch)
-    config = _config(generated, target, runtime)
+    config = _config(generated, target, runtime, packages)
     entry = lowered.functions[lowered.entry]
     meta = CompiledMeta(
         params=params_of(entry),
@@ -80,10 +88,13 @@ def build_sources(
             )
             for k in generated.kernels
         }
+        for package in {k.external: packages[k.external] for k in generated.externs}.values():
+            write_files(staging, {file.path: file.data for file in package.files})
         write_files(
             staging,
             {
                 **wrappers,
+                **{_kernel_path(k): _extern_text(k, packages) for k in generated.externs},
                 **(extra_files or {}),
                 config.orchestration.source: generated.orchestration,
                 "kernel_config.py": kernel_config_module(config),
@@ -124,11 +135,37 @@ def _assemble_all(
         list(pool.map(assemble, generated.kernels))
 
 
-def _kernel_path(kernel: KernelSource) -> str:
+def _kernel_path(kernel: KernelSource | ExternSource) -> str:
     return f"kernels/{kernel.core_type}/{kernel.name}.cpp"
 
 
-def _config(generated: GeneratedSources, target: Target, runtime: RuntimeKind) -> KernelConfig:
+def _extern_text(kernel: ExternSource, packages: Mapping[ExternalKernel, ExternPackage]) -> str:
+    source = packages[kernel.external].parts[kernel.part].source
+    return kernel.wrapper(source if source.startswith("/") else f"../../{source}")
+
+
+def _config(
+    generated: GeneratedSources,
+    target: Target,
+    runtime: RuntimeKind,
+    packages: Mapping[ExternalKernel, ExternPackage],
+) -> KernelConfig:
+    kernels = [
+        KernelEntry(k.func_id, k.name, _kernel_path(k), k.core_type, k.signature)
+        for k in generated.kernels
+    ]
+    kernels += [
+        KernelEntry(
+            k.func_id,
+            k.name,
+            _kernel_path(k),
+            k.core_type,
+            k.signature,
+            external=True,
+            extra_include_dirs=packages[k.external].include_dirs,
+        )
+        for k in generated.externs
+    ]
     return KernelConfig(
         platform=target.token,
         runtime=runtime,
@@ -138,8 +175,5 @@ def _config(generated: GeneratedSources, target: Target, runtime: RuntimeKind) -
             function_name=ENTRY_SYMBOL,
             signature=generated.signature,
         ),
-        kernels=tuple(
-            KernelEntry(k.func_id, k.name, _kernel_path(k), k.core_type, k.signature)
-            for k in generated.kernels
-        ),
+        kernels=tuple(sorted(kernels, key=lambda kernel: kernel.func_id)),
     )

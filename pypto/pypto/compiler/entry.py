@@ -20,10 +20,17 @@ from pypto.backend import (
 from pypto.compiler.driver import Assembler, BuiltSources, build_sources
 from pypto.compiler.pass_record import PassRecord, wants_dump
 from pypto.compiler.tree import unique_directory
+from pypto.ir.external import ExternalKernel
 from pypto.ir.nodes import Program
 from pypto.ir.options import DiagnosticPhase, MemoryPlanner, OptimizationStrategy, PassDumpLevel
+from pypto.language.extern_package import ExternPackage, read_package
 from pypto.runtime.compiled_program import CompiledProgram
-from pypto.runtime.host import build_parent, host_compilers, installed_sdk
+from pypto.runtime.host import (
+    build_parent,
+    host_compilers,
+    incore_include_dirs,
+    installed_sdk,
+)
 from pypto.runtime.options import refuse_distributed
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.storage import OutputDirectory
@@ -92,8 +99,12 @@ def build_installed(
     dump_passes: bool | PassDumpLevel,
     profiling: bool,
     environ: Mapping[str, str],
+    packages: Mapping[ExternalKernel, ExternPackage] | None = None,
 ) -> BuiltSources:
-    """`build_sources` with the installed SDK and the assembler that `environ` selects."""
+    """`build_sources` with the installed SDK and the assembler that `environ` selects.
+
+    Without `packages` the files of extern kernels are read now.
+    """
     sdk = installed_sdk()
     assembler = Assembler(
         select_ptoas(environ, sdk.ptoas, sdk.root),
@@ -111,7 +122,16 @@ def build_installed(
         runtime=runtime,
         observe=record if dump or profiling else None,
         extra_files=record.files,
+        packages=_read_packages(program, target.token) if packages is None else packages,
     )
+
+
+def _read_packages(program: Program, platform: str) -> Mapping[ExternalKernel, ExternPackage]:
+    kernels = {function.external for function in program.functions.values()}
+    if not any(kernels):
+        return {}
+    provided = incore_include_dirs(platform)
+    return {kernel: read_package(kernel, provided) for kernel in kernels if kernel is not None}
 
 
 def compile_program(program: Program, config: RunConfig | None = None) -> CompiledProgram:

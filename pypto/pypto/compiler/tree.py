@@ -4,6 +4,7 @@
 
     ptoas/<kernel>.pto, ptoas/<kernel>.cpp    assembler text and what the assembler made of it
     kernels/<aiv|aic>/<kernel>.cpp            the kernel's C++ file
+    extern/<package>/<n>/...                  C++ files of the user that extern kernels are made of
     orchestration/<entry>.cpp                 the orchestration's C++ file
     kernel_config.py, kernel_config.json      which sources make the program
     compiled_meta.json                        how the program is called
@@ -93,6 +94,12 @@ def kernel_config_module(config: KernelConfig) -> str:
             "source": kernel.source,
             "core_type": kernel.core_type,
             "signature": [d.value for d in kernel.signature],
+            **({"external": True} if kernel.external else {}),
+            **(
+                {"extra_include_dirs": list(kernel.extra_include_dirs)}
+                if kernel.extra_include_dirs
+                else {}
+            ),
         }
         for kernel in config.kernels
     ]

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from pypto.ir.dtypes import DataType
+from pypto.ir.external import ExternalKernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +236,11 @@ class Param:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function. ``return_types`` lists the returned values' types in order."""
+    """One function. ``return_types`` lists the returned values' types in order.
+
+    An InCore function that is ``external`` has no statements: what it does is C++, and its
+    parameters' directions are what its declaration says.
+    """
 
     name: str
     func_type: FunctionKind
@@ -243,6 +248,7 @@ class Function:
     body: tuple[Stmt, ...]
     return_types: tuple[Type, ...]
     span: Span
+    external: ExternalKernel | None = None
 
     def as_python(self) -> str:
         """The function as Python-like text."""

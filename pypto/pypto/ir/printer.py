@@ -8,6 +8,7 @@ from __future__ import annotations
 import keyword
 import math
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from pypto.ir.dtypes import BOOL, FP32, INDEX
 from pypto.ir.nodes import (
@@ -115,6 +116,11 @@ class _Printer:
         params = ", ".join(self.param(param) for param in function.params)
         yield f"# {function.func_type.value}, from {function.span.unit}"
         yield f"def {function.name}({params}):"
+        if function.external is not None:
+            for part in function.external.parts:
+                yield f"{_INDENT}# {part.core_type}: {Path(part.source).name}"
+            yield f"{_INDENT}..."
+            return
         yield from self.block(function.body, _INDENT)
 
     def param(self, param: Param) -> str:

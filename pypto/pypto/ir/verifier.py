@@ -85,6 +85,10 @@ class _FunctionVerifier:
                 raise VerifyError(f"scalar {param.name_hint!r} cannot be an output", function.span)
             if isinstance(param.var.type, TileType):
                 raise VerifyError(f"tile {param.name_hint!r} cannot be a parameter", function.span)
+        if function.external is not None:
+            if function.body or function.func_type is not _INCORE:
+                raise VerifyError(f"{function.name!r} is external and has a body", function.span)
+            return
         ends = bool(function.body) and isinstance(function.body[-1], Return)
         # Incore functions that lowering makes return by their outputs alone.
         if not ends and (self._form is Form.FRONTEND or function.func_type is not _INCORE):

@@ -10,11 +10,14 @@ from pathlib import Path
 from pypto.backend import target_of
 from pypto.ir.errors import CompileError
 from pypto.ir.nodes import Program
+from pypto.jit.extern_sources import NO_EXTERNS, ExternSources
 from pypto.jit.placement import TEMPORARY_VARIABLE, temporary_parent
 from pypto.jit.source import SourceSnapshot
 from pypto.jit.specialization import Specialization
 from pypto.jit.statistics import Counter, Statistics
 from pypto.runtime.errors import SourceMap, locate
+from pypto.runtime.host import host_compilers
+from pypto.runtime.storage import CompilerFactory
 
 Environ = Mapping[str, str]
 Clock = Callable[[], int]
@@ -28,6 +31,7 @@ class Recipe:
     specialization: Specialization
     environ: Environ
     root: str | None
+    externs: ExternSources = NO_EXTERNS
 
     @property
     def name(self) -> str:
@@ -38,6 +42,10 @@ class Recipe:
     def tool_environ(self) -> Environ:
         """What tools are given: the environment, but no temporary files in the cache."""
         return {**self.environ, TEMPORARY_VARIABLE: temporary_parent(self.environ, self.root)}
+
+    def compilers(self) -> CompilerFactory:
+        """Compilers of what is generated, for this machine."""
+        return self.externs.in_users_terms(host_compilers(environ=self.tool_environ))
 
     def parse(self) -> Program:
         """The program in frontend form. Raises ParserError."""
@@ -72,6 +80,7 @@ class Recipe:
                 dump_passes=options.dump_passes,
                 profiling=options.profiling,
                 environ=self.tool_environ,
+                packages=self.externs.packages,
             )
         return program
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import FrameType, FunctionType, MappingProxyType
 
+from pypto.ir.external import ExternalKernel
 from pypto.ir.nodes import FunctionKind
 from pypto.jit.module_text import ModuleText
 
@@ -20,6 +21,7 @@ class Declaration:
 
     `text` is the file it was defined in, None if there is none. `enclosing` are the values of
     names that only the enclosing function has: annotations use them without capturing them.
+    `external` has the C++ files of an extern kernel.
     """
 
     function: FunctionType
@@ -28,6 +30,7 @@ class Declaration:
     auto_scope: bool
     text: ModuleText | None
     enclosing: Mapping[str, object]
+    external: ExternalKernel | None = None
 
     @property
     def unit(self) -> str:

@@ -6,9 +6,9 @@ import functools
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping
-from types import FrameType, FunctionType
-from typing import Any, overload
+from collections.abc import Callable, Mapping, Sequence
+from types import CodeType, FrameType, FunctionType
+from typing import TYPE_CHECKING, Any, overload
 
 from pypto.ir.nodes import FunctionKind
 from pypto.ir.nodes import Program as IrProgram
@@ -26,6 +26,10 @@ from pypto.language.parser.signature import bound_dynamic, read_signature
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.config_argument import run_config
 from pypto.runtime.run_config import RunConfig
+
+if TYPE_CHECKING:
+    from pypto.ir.external import ExternalKernel
+    from pypto.language.extern import StrPath
 
 _DEFAULT_CONFIG = RunConfig()
 _NOT_PLAIN = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -229,6 +233,45 @@ class JitDecorator:
             return lambda decorated: _declare(decorated, kind, None, auto_scope, sys._getframe(1))
         return _declare(function, kind, None, auto_scope, sys._getframe(1))
 
+    def extern(
+        self,
+        *,
+        core_type: str,
+        source: StrPath | None = None,
+        aic_source: StrPath | None = None,
+        aiv_source: StrPath | None = None,
+        dual_aiv_dispatch: bool = False,
+        include_dirs: Sequence[StrPath] = (),
+    ) -> Callable[[Callable[..., Any]], JITFunction]:
+        """``@pl.jit.extern(core_type="aiv", source="kernel.cpp")``: a kernel written in C++.
+
+        The body of the decorated function is ``...``; its annotations are what ``kernel_entry`` of
+        the source is given: every tensor, then every scalar. With ``core_type="mixed"`` a task is
+        ``aic_source`` on a matrix core and ``aiv_source`` on a vector core at the same time, on
+        two vector cores with ``dual_aiv_dispatch``. Relative paths count from the directory of the
+        file that declares the kernel. Raises ValueError for what is missing or does not go
+        together.
+        """
+        from pypto.language.extern import external_kernel
+
+        def declare(decorated: Callable[..., Any]) -> JITFunction:
+            code = _plain_function(decorated).__code__
+            kernel = external_kernel(
+                core_type=core_type,
+                source=source,
+                aic_source=aic_source,
+                aiv_source=aiv_source,
+                dual_aiv_dispatch=dual_aiv_dispatch,
+                include_dirs=include_dirs,
+                stub=_file_of(code),
+                where=f"{code.co_filename}:{code.co_firstlineno}",
+            )
+            return _declare(
+                decorated, FunctionKind.INCORE, None, True, sys._getframe(1), external=kernel
+            )
+
+        return declare
+
 
 jit = JitDecorator()
 
@@ -239,17 +282,30 @@ def _declare(
     level: object,
     auto_scope: bool,
     frame: FrameType,
+    external: ExternalKernel | None = None,
 ) -> JITFunction:
-    if not isinstance(function, FunctionType):
-        raise TypeError(f"pl.jit decorates functions defined with def, not {function!r}")
     if not isinstance(auto_scope, bool):
         raise TypeError(f"auto_scope must be True or False, not {auto_scope!r}")
+    function = _plain_function(function)
+    text = TEXTS.of(function.__code__, function.__globals__)
+    enclosing = enclosing_values(function, text, frame)
+    return JITFunction(Declaration(function, kind, level, auto_scope, text, enclosing, external))
+
+
+def _plain_function(function: object) -> FunctionType:
+    """`function`; TypeError unless it was defined with def."""
+    if not isinstance(function, FunctionType):
+        raise TypeError(f"pl.jit decorates functions defined with def, not {function!r}")
     if function.__name__ == "<lambda>" or function.__code__.co_flags & _NOT_PLAIN:
         what = "a lambda" if function.__name__ == "<lambda>" else "an async function"
         raise TypeError(
             f"pl.jit decorates functions defined with def, not {what}: "
             f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
         )
-    text = TEXTS.of(function.__code__, function.__globals__)
-    enclosing = enclosing_values(function, text, frame)
-    return JITFunction(Declaration(function, kind, level, auto_scope, text, enclosing))
+    return function
+
+
+def _file_of(code: CodeType) -> str | None:
+    """The absolute path of the file that holds `code`, None if it is in none."""
+    path = os.path.abspath(code.co_filename)
+    return path if os.path.isfile(path) else None

@@ -25,7 +25,6 @@ from pypto.jit.private import PrivateBuilds
 from pypto.jit.source import texts_now
 from pypto.jit.statistics import Counter, Statistics
 from pypto.runtime.compiled_program import CompiledProgram
-from pypto.runtime.host import host_compilers
 from pypto.runtime.kernel_config import KernelConfig
 from pypto.runtime.storage import PayloadBuilder, PendingPayload, Publication
 from pypto_store import (
@@ -131,7 +130,7 @@ class Persistent:
                 entry.path,
                 directory=self._directory(),
                 config=config,
-                compilers=host_compilers(environ=self.recipe.tool_environ),
+                compilers=self.recipe.compilers(),
                 publish=lambda build: self._publish_ready(entry, config, build),
                 artifact_key=self.key.digest.hex,
             ),
@@ -146,7 +145,8 @@ class Persistent:
     # -- building ---------------------------------------------------------------------------
 
     def _build(self) -> CompiledProgram:
-        unfit = self.recipe.snapshot.mismatch() or self.patched()
+        recipe = self.recipe
+        unfit = recipe.snapshot.mismatch() or recipe.externs.problem or self.patched()
         if unfit is not None:
             self.statistics.bypass(unfit)
             return self.private.fresh()

@@ -15,7 +15,6 @@ from pypto.jit.placement import fresh_directory, writing_below
 from pypto.jit.statistics import Counter
 from pypto.runtime.compiled_meta import CompiledMeta
 from pypto.runtime.compiled_program import CompiledProgram
-from pypto.runtime.host import host_compilers
 from pypto.runtime.kernel_compiler import KernelCompiler
 from pypto.runtime.kernel_config import FILE_NAME, KernelConfig
 from pypto.runtime.storage import (
@@ -54,9 +53,7 @@ class PrivateBuilds:
             return self.at(directory, made[0])
         # The caller's own directory: it may be edited, so its binaries are kept in transactions.
         return CompiledProgram(
-            MeteredDirectory(
-                directory, host_compilers(environ=self._recipe.tool_environ), self._meter
-            ),
+            MeteredDirectory(directory, self._recipe.compilers(), self._meter),
             CompiledMeta.load(directory),
             program=made[0],
             sources=self._recipe.snapshot.source_map(),
@@ -81,7 +78,7 @@ class PrivateBuilds:
                 directory,
                 directory=directory,
                 config=config,
-                compilers=host_compilers(environ=self._recipe.tool_environ),
+                compilers=self._recipe.compilers(),
                 publish=publish,
             ),
             CompiledMeta.load(directory),

@@ -14,6 +14,7 @@ from pathlib import Path
 from pypto.jit.application import ExtraSourceError, application_digest
 from pypto.jit.artifacts import FORMAT
 from pypto.jit.building import Clock, Meter, Recipe
+from pypto.jit.extern_sources import ExternSources, read_externs
 from pypto.jit.objects import ObjectTable, PersistentObject, PrivateObject
 from pypto.jit.persistence import Persistent
 from pypto.jit.placement import private_parent
@@ -49,12 +50,19 @@ class Request:
     policy: CachePolicy
     objects: Objects
     surroundings: Surroundings
+    externs: ExternSources
 
     @property
     def recipe(self) -> Recipe:
         """How to build what is asked for."""
         environ = self.surroundings.environ
-        return Recipe(self.snapshot, self.specialization, environ, self.policy.root)
+        return Recipe(self.snapshot, self.specialization, environ, self.policy.root, self.externs)
+
+    @property
+    def source(self) -> Digest | None:
+        """The digest of the whole source, None where something has no identity."""
+        python = self.snapshot.digest
+        return None if python is None else self.externs.joined(python)
 
     @property
     def parent(self) -> Path:
@@ -129,7 +137,8 @@ class Resolver:
                 world.environ,
                 world.cwd,
             )
-            request = Request(snapshot, specialization, policy, objects, world)
+            externs = read_externs(snapshot.externs, specialization.options.platform)
+            request = Request(snapshot, specialization, policy, objects, world, externs)
             if not policy.enabled:
                 self._statistics.add(Counter.DISABLED_REQUESTS)
             if forces_fresh_build(specialization.options):
@@ -148,16 +157,20 @@ class Resolver:
 
     def _disabled(self, request: Request, meter: Meter) -> Answer:
         """No cache root is touched and no tool is asked anything."""
-        source = request.snapshot.digest or request.snapshot
+        private = self._private(request, meter)
+        if request.externs.problem is not None:
+            # Not all that the build reads is known, so nothing tells when it changes.
+            return Answer(private.fresh(), repeatable=False)
+        source = request.source or request.snapshot
         name = PrivateObject("disabled", source, "", request.specialization.digest.hex)
-        compiled = self._object(request, name, self._private(request, meter).fresh)
-        return Answer(compiled, repeatable=request.snapshot.digest is not None)
+        compiled = self._object(request, name, private.fresh)
+        return Answer(compiled, self._repeatable(request))
 
     def _enabled(self, request: Request, meter: Meter) -> Answer:
         policy, world = request.policy, request.surroundings
         root = policy.root
         assert root is not None
-        source = request.snapshot.digest
+        source = request.source
         if source is None:
             return self._bypass(request, meter, str(request.snapshot.bypass))
         try:
@@ -174,6 +187,8 @@ class Resolver:
             root,
         )
         if isinstance(identity, Unavailable):
+            if request.externs.problem is not None:
+                return self._bypass(request, meter, str(identity))
             self._statistics.bypass(str(identity))
             private = PrivateObject(
                 "bypass", source, application.hex, request.specialization.digest.hex
@@ -207,8 +222,15 @@ class Resolver:
                 self._toolchain.remember(identity, root)
             return compiled
 
+        if request.externs.problem is not None:
+            # Looked up and found missing; what is built then is for this request alone.
+            return Answer(restore_or_build(), repeatable=False)
         name = PersistentObject(key.digest.hex, root, policy.readonly)
-        return Answer(self._object(request, name, restore_or_build), repeatable=True)
+        return Answer(self._object(request, name, restore_or_build), self._repeatable(request))
+
+    def _repeatable(self, request: Request) -> bool:
+        """Whether guards alone tell that nothing has changed."""
+        return request.snapshot.digest is not None and not request.externs.packages
 
     def _object(
         self,
@@ -233,6 +255,12 @@ class Resolver:
         """Why what is being built is no longer what was asked for, or None."""
         if not request.snapshot.guards.hold():
             return f"a value that kernel {request.recipe.name!r} uses changed during its build"
+        if request.externs.packages:
+            platform = request.specialization.options.platform
+            if read_externs(request.snapshot.externs, platform) != request.externs:
+                return (
+                    f"an extern source of kernel {request.recipe.name!r} changed during its build"
+                )
         policy = request.policy
         try:
             now = application_digest(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from types import BuiltinFunctionType, CellType, FunctionType, MappingProxyType, ModuleType
 
+from pypto.ir.external import ExternalKernel
 from pypto.jit.declaration import Declaration, Declared
 from pypto.jit.module_text import ModuleText, read_again
 from pypto.jit.names import NameUse
@@ -86,6 +87,11 @@ class SourceSnapshot:
                 for declaration, parsed in self.functions
             }
         )
+
+    @property
+    def externs(self) -> tuple[ExternalKernel, ...]:
+        """The extern kernels among the functions, whose files `digest` does not cover."""
+        return tuple(d.external for d, _ in self.functions if d.external is not None)
 
     def mismatch(self) -> str | None:
         """Why the texts are not what was imported, or None. Compiles them: for misses only."""
@@ -188,6 +194,7 @@ class _Snapshot:
             namespace=MappingProxyType(namespace),
             lines=parsed.lines,
             auto_scope=declaration.auto_scope,
+            external=declaration.external,
         )
         self._order.append(declaration)
         position = len(self._fields)

@@ -7,6 +7,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pypto.ir.external import ExternalKernel
 from pypto.ir.nodes import Direction, FunctionKind, ScalarType, Span, TensorType
 
 # The kinds of values that may stand for a name at compile time; lists and tuples of them too.
@@ -25,6 +26,8 @@ class FunctionSource:
     ``namespace`` maps every free name of body, annotations (string ones too) and defaults to its
     value: closure, then globals, then builtins; a name that has no value is absent. A function
     decorated with ``pl.jit`` or one of its kinds is represented by its own ``FunctionSource``.
+
+    ``external`` has the C++ files of a function that only declares a kernel: its body says nothing.
     """
 
     name: str
@@ -36,6 +39,7 @@ class FunctionSource:
     namespace: Mapping[str, Static]
     lines: tuple[str, ...] = ()
     auto_scope: bool = True
+    external: ExternalKernel | None = None
 
     def span(self, node: ast.AST) -> Span:
         """The position of a node of ``tree``, independent of where the function stands."""
@@ -95,3 +99,7 @@ class ConstValue:
     list or tuple of those."""
 
     value: Static
+
+
+# What a parameter is in one program: the type of its argument, or its value.
+Argument = TensorType | ScalarType | ConstValue

@@ -29,6 +29,13 @@ def installed_sdk() -> Sdk:
     return Sdk.load(default_sdk_root())
 
 
+def incore_include_dirs(platform: str) -> tuple[str, ...]:
+    """Where the installed SDK has the headers for kernels of a platform, as absolute paths."""
+    sdk = installed_sdk()
+    recipe = sdk.target(platform).incore
+    return () if recipe is None else tuple(f"{sdk.root}/{item}" for item in recipe.include_dirs)
+
+
 def host_compilers(
     *, environ: Mapping[str, str] | None = None, build_dir: Path | None = None
 ) -> CompilerFactory:

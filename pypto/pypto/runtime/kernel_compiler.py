@@ -122,6 +122,10 @@ class KernelCompiler:
                 forced_header,
                 *(f"-I{item}" for item in includes),
                 *(f"-I{item}" for item in extra_include_dirs),
+                *(
+                    f"-ffile-prefix-map={item}=include{index}"
+                    for index, item in enumerate(extra_include_dirs)
+                ),
             ],
             source,
             [],

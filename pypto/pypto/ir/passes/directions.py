@@ -70,6 +70,9 @@ def upgrade_directions(program: Program, target: TargetLimits) -> Program:
     """The program with directions that cover what each function does, callees first."""
     functions: dict[str, Function] = {}
     for name, function in program.functions.items():
+        if function.external is not None:
+            functions[name] = function  # its declaration is all that is known
+            continue
         current = replace(program, functions=MappingProxyType({**program.functions, **functions}))
         body = _with_all_results(program, current, function.body)
         functions[name] = _upgraded(current, replace(function, body=body))

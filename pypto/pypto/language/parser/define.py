@@ -12,17 +12,15 @@ from pypto.ir.nodes import (
     Operand,
     Param,
     Return,
-    ScalarType,
     TensorType,
     Var,
 )
 from pypto.ir.typing_rules import type_of
+from pypto.language.parser.external import declare_external
 from pypto.language.parser.frame import Builder, Frame, Values
 from pypto.language.parser.liveness import live_after
 from pypto.language.parser.signature import read_signature
-from pypto.language.source import ConstValue, FunctionSource
-
-Argument = TensorType | ScalarType | ConstValue
+from pypto.language.source import Argument, ConstValue, FunctionSource
 
 
 def define_function(
@@ -39,7 +37,10 @@ def define_function(
     while name in builder.functions:
         count += 1
         name = f"{source.name}_{count}"
-    function = _parse(builder, source, name, arguments)
+    if source.external is not None:
+        function = declare_external(builder, source, name, arguments)
+    else:
+        function = _parse(builder, source, name, arguments)
     builder.specializations[key] = name
     builder.functions[name] = function
     return name

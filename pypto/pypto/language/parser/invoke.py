@@ -18,7 +18,7 @@ from pypto.ir.nodes import (
     Var,
 )
 from pypto.ir.typing_rules import show_type
-from pypto.language.parser.define import Argument, define_function
+from pypto.language.parser.define import define_function
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
     ParserTypeError,
@@ -38,7 +38,13 @@ from pypto.language.parser.values import (
     is_tile,
     show_value,
 )
-from pypto.language.source import ConstValue, FunctionSource, ParamAnnotation, ParamCategory
+from pypto.language.source import (
+    Argument,
+    ConstValue,
+    FunctionSource,
+    ParamAnnotation,
+    ParamCategory,
+)
 
 
 def call_kernel_function(

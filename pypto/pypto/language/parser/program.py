@@ -9,12 +9,18 @@ from types import MappingProxyType
 from pypto.ir.nodes import DynDim, Program, ScalarType, TensorType
 from pypto.ir.typing_rules import MAX_RANK, show_type
 from pypto.language.parser.calls import call
-from pypto.language.parser.define import Argument, define_function
+from pypto.language.parser.define import define_function
 from pypto.language.parser.diagnostics.exceptions import ParserTypeError, UnsupportedFeatureError
 from pypto.language.parser.frame import Builder, Frame
 from pypto.language.parser.signature import annotation_frame, bound_dynamic, read_signature
 from pypto.language.parser.statements import block
-from pypto.language.source import ConstValue, FunctionSource, ParamAnnotation, ParamCategory
+from pypto.language.source import (
+    Argument,
+    ConstValue,
+    FunctionSource,
+    ParamAnnotation,
+    ParamCategory,
+)
 
 
 def parse_program(
