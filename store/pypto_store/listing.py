@@ -1,6 +1,7 @@
 """What a root holds, read from manifests and declared sizes alone.
 
-Takes no lock, opens no payload, repairs nothing: safe on a read-only root and beside writers.
+Takes no lock, opens no payload, repairs nothing: safe on a read-only root and beside writers. Nor
+does looking count as use: manifests keep their times of access, by which `gc` tells what is used.
 """
 
 from __future__ import annotations
@@ -12,12 +13,16 @@ from typing import TYPE_CHECKING
 from pypto_store.digest import is_digest_name
 from pypto_store.keys import ArtifactSpec, State
 from pypto_store.layout import Layout, resolve
-from pypto_store.validation import SlotFault, open_slot, read_manifest
+from pypto_store.manifest import SIZE_LIMIT, ManifestError, parse
+from pypto_store.paths import MANIFEST_NAME
+from pypto_store.validation import SlotFault, open_slot, read_and_close, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pypto_store.manifest import Manifest
+
+_UNNOTICED = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOATIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +82,10 @@ def _row(path: str, environment: str, key: str, state: State) -> Iterator[EntryR
         if descriptor is None:
             return
         try:
-            manifest = read_manifest(descriptor, None, None)
+            manifest = read_manifest_unnoticed(descriptor)
         finally:
             os.close(descriptor)
-        _check_place(path, environment, key, state, manifest)
+        check_place(path, environment, key, state, manifest)
     except SlotFault as fault:
         yield EntryRow(path, environment, key, state, None, fault.reason)
     except OSError as error:
@@ -89,7 +94,23 @@ def _row(path: str, environment: str, key: str, state: State) -> Iterator[EntryR
         yield EntryRow(path, environment, key, state, manifest, None)
 
 
-def _check_place(path: str, environment: str, key: str, state: State, manifest: Manifest) -> None:
+def read_manifest_unnoticed(slot: int) -> Manifest:
+    """The manifest of an open slot, of whatever key; SlotFault unless it is valid.
+
+    Leaves its time of access as it is, where the system lets this user do so (its owner may).
+    """
+    try:
+        descriptor = os.open(MANIFEST_NAME, _UNNOTICED, dir_fd=slot)
+    except OSError:
+        return read_manifest(slot, None, None)  # it may be someone else's; or this says what it is
+    try:
+        return parse(read_and_close(descriptor, MANIFEST_NAME, SIZE_LIMIT))
+    except ManifestError as error:
+        raise SlotFault(f"{MANIFEST_NAME}: {error}", MANIFEST_NAME) from None
+
+
+def check_place(path: str, environment: str, key: str, state: State, manifest: Manifest) -> None:
+    """SlotFault unless `manifest` is of the slot at `path`, which lies under these names."""
     if manifest.key.digest.hex != key or manifest.key.environment.hex != environment:
         raise SlotFault(f"the manifest belongs to key {manifest.key.digest}")
     if manifest.spec.state is not state:

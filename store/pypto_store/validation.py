@@ -75,7 +75,11 @@ def read_manifest(slot: int, key: ArtifactKey | None, spec: ArtifactSpec | None)
 
 def read_bounded(directory: int, name: str, limit: int) -> bytes:
     """The bytes of a regular file of at most `limit` bytes; SlotFault for anything else."""
-    descriptor = _open_file(directory, name, name)
+    return read_and_close(_open_file(directory, name, name), name, limit)
+
+
+def read_and_close(descriptor: int, name: str, limit: int) -> bytes:
+    """The bytes of an open file, as `read_bounded` gives them; `name` is for the fault."""
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
