@@ -16,10 +16,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 
 from pypto_store.layout import DIRECTORY_MODE, make_directories
 from pypto_store.locks import FileLock, LockUnavailable, acquire, try_acquire_existing
+from pypto_store.removal import remove_tree
 
 _SUFFIX = ".building"
 _LOCK_NAME = re.compile(r"\.([0-9a-f]{16}-[0-9a-f]{16})\.building")
@@ -41,11 +41,18 @@ class BuildDirectory:
         self.path = f"{parent}/{name}"
         self._made_parents: list[str] = []
         self._lock: FileLock | None = None
+        try:
+            self._make(parent, f"{parent}/.{name}{_SUFFIX}")
+        except BaseException:
+            self.discard()
+            raise
+
+    def _make(self, parent: str, lock: str) -> None:
         while True:
             self._made_parents += make_directories(parent)
             _sweep(parent)
             if self._lock is None:
-                self._lock = _lock(f"{parent}/.{name}{_SUFFIX}")
+                self._lock = _lock(lock)
             # Another build may just have removed the parent that it had made.
             with contextlib.suppress(FileNotFoundError):
                 os.mkdir(self.path, DIRECTORY_MODE)
@@ -58,8 +65,7 @@ class BuildDirectory:
 
     def discard(self) -> None:
         """Remove it, and the parents made for it unless others use them now."""
-        with contextlib.suppress(RecursionError):  # a builder may make a tree of any depth
-            shutil.rmtree(self.path, ignore_errors=True)
+        remove_tree(self.path)
         self._drop_lock()
         with contextlib.suppress(OSError):
             for parent in reversed(self._made_parents):
@@ -86,7 +92,7 @@ def _lock(path: str) -> FileLock | None:
 
 def _sweep(parent: str) -> None:
     """Remove the directories that killed processes were filling. Trouble is for the next one."""
-    with contextlib.suppress(OSError, RecursionError):
+    with contextlib.suppress(OSError):
         with os.scandir(parent) as entries:
             names = [entry.name for entry in entries]
         for name in names:
@@ -106,6 +112,6 @@ def _sweep_one(parent: str, name: str, present: list[str]) -> None:
             if other == name or other.startswith(f".{name}."):
                 if other.endswith(_SUFFIX):
                     continue
-                shutil.rmtree(f"{parent}/{other}", ignore_errors=True)
+                remove_tree(f"{parent}/{other}")
         # Last, and while it is locked: until then the next one can go on from here.
         os.unlink(lock.path)

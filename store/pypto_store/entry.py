@@ -142,10 +142,16 @@ class Entry:
 
     def _open(self, record: FileRecord) -> int:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        descriptor = os.open(f"{self.directory}/{record.path}", flags)
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise EntryChanged(f"{self.directory}/{record.path} is no regular file any more")
+        path = f"{self.directory}/{record.path}"
+        descriptor = os.open(path, flags)
+        regular = False
+        try:
+            regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        finally:
+            if not regular:
+                os.close(descriptor)
+        if not regular:
+            raise EntryChanged(f"{path} is no regular file any more")
         return descriptor
 
     def _compare(self, record: FileRecord, size: int, sha256: str) -> None:

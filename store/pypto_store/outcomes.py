@@ -48,7 +48,8 @@ class StorageError:
 
 def reason_of(error: OSError) -> str:
     """What failed and where, in one line."""
-    if error.filename is None:
+    # The filename of a call on a descriptor is that descriptor's number.
+    if not isinstance(error.filename, (str, bytes)):
         return error.strerror or str(error)
     return f"{error.strerror or error} ({os.fsdecode(error.filename)})"
 

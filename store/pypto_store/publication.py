@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import stat
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -38,6 +37,7 @@ from pypto_store.layout import (
 )
 from pypto_store.manifest import Manifest, ManifestError
 from pypto_store.paths import path_fault
+from pypto_store.removal import remove_tree
 from pypto_store.staging import WRITE_NEW, Source, Stage, UnfitPayload, sync_directory
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def publish(layout: Layout, key: ArtifactKey, spec: ArtifactSpec, build: str) ->
         except FileExistsError:
             raise SlotTaken(slot) from None
     except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
+        remove_tree(staging)
         raise
     finally:
         stage.close_files()
@@ -166,7 +166,7 @@ def _sweep(layout: Layout, key: ArtifactKey) -> None:
         stale = [entry for entry in entries if entry.name.startswith(STAGING_PREFIX)]
     for entry in stale:
         if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path, ignore_errors=True)
+            remove_tree(entry.path)
         else:
             with contextlib.suppress(OSError):
                 os.unlink(entry.path)

@@ -38,6 +38,7 @@ from pypto_store.digest import Digest
 from pypto_store.entry import write_all
 from pypto_store.layout import EXECUTABLE_MODE, FILE_MODE
 from pypto_store.outcomes import Failure, Hit, Private
+from pypto_store.removal import remove_tree
 from pypto_store.validation import SlotFault, validate_payload
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Contents:
         )
         crash_points.reach("import.entry")
         if isinstance(result, Private):
-            shutil.rmtree(result.path, ignore_errors=True)
+            remove_tree(os.fspath(result.path))
             fate = Fate.DAMAGED if result.failure is Failure.INVALID else Fate.FAILED
             return Delivery(manifest, fate, result.reason)
         if isinstance(result, Hit):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ from pypto_store.bundle.faults import BundleError, CodecMissing
 from pypto_store.bundle.unpacking import Contents, Delivery, Fate, unpack
 from pypto_store.layout import resolve
 from pypto_store.locks import LockUnavailable
+from pypto_store.removal import remove_tree
 from pypto_store.store import ArtifactStore
 from pypto_store.tools.answer import Answer, CommandError, Status, Surroundings
 from pypto_store.tools.terminal import plain, size_text
@@ -86,7 +86,7 @@ def _scratch(given: str | None, surroundings: Surroundings) -> Iterator[str]:
     try:
         yield directory
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        remove_tree(directory)
 
 
 def _read(options: argparse.Namespace, surroundings: Surroundings, scratch: str) -> Contents:
