@@ -34,7 +34,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from pypto_store.digest import Digest
-from pypto_store.layout import FILE_MODE, STAGING_PREFIX, Layout, make_directories
+from pypto_store.layout import (
+    FILE_MODE,
+    STAGING_PREFIX,
+    Layout,
+    group_bits,
+    make_directories,
+    make_file,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -177,10 +184,11 @@ def keep(layout: Layout, records: Iterable[EvidenceRecord]) -> None:
         place = layout.evidence_of(record.digest)
         if os.path.lexists(place):
             continue
-        make_directories(layout.evidence)
+        group = group_bits(layout.root)
+        make_directories(layout.evidence, group)
         temporary = f"{layout.evidence}/{STAGING_PREFIX}{os.urandom(12).hex()}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(temporary, flags, FILE_MODE)
+        flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = make_file(temporary, flags, FILE_MODE, group & ~0o020)
         try:
             try:
                 view = memoryview(record.encode())

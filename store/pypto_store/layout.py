@@ -11,8 +11,9 @@
     <root>/quarantine/<time>/                              what fsck found damaged, with notes
     <root>/trash/                                          what gc has dropped and is removing
 
-Marker history: "pypto-store 1", the first. Directories are 0700, files 0600 (0700 if executable);
-whoever shares a root widens them afterwards.
+Marker history: "pypto-store 1", the first. Directories are 0700, files 0600 (0700 if executable).
+A root with the set-group-ID bit is shared with its group: what is made below it gets the root's
+permissions for the group, whatever the umask, but the group may write no payload file.
 """
 
 from __future__ import annotations
@@ -121,7 +122,37 @@ class Layout:
         return f"{self.root}/cas/{sha256[:2]}/{sha256}{'.x' if executable else ''}"
 
 
-def make_directories(directory: str) -> list[str]:
+def group_bits(directory: str) -> int:
+    """What a group may do with things made in `directory`, as permission bits (0 to 0o070).
+
+    Nothing, unless the directory hands its group on (set-group-ID): then what the group may do
+    with the directory itself. OSError if that cannot be found out.
+    """
+    try:
+        mode = os.stat(directory).st_mode
+    except FileNotFoundError:
+        return 0
+    return mode & 0o070 if mode & stat.S_ISGID else 0
+
+
+def make_directory(directory: str, group: int = 0) -> None:
+    """Create one directory that its owner, and the group as far as `group` says, may use."""
+    os.mkdir(directory, DIRECTORY_MODE | group)
+    if group:
+        # The umask took away what the root's owner gave. The bit itself is inherited.
+        os.chmod(directory, stat.S_ISGID | DIRECTORY_MODE | group)
+
+
+def make_file(path: str, flags: int, mode: int, group: int = 0) -> int:
+    """Create a file; its descriptor. The group gets of `group` what `mode` gives the owner."""
+    mode |= group & mode >> 3
+    descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, mode)
+    if group:
+        os.fchmod(descriptor, mode)
+    return descriptor
+
+
+def make_directories(directory: str, group: int = 0) -> list[str]:
     """Create what is missing of an absolute directory; the new ones, outermost first."""
     missing = []
     while not os.path.isdir(directory):
@@ -130,7 +161,7 @@ def make_directories(directory: str) -> list[str]:
     created = []
     for path in reversed(missing):
         try:
-            os.mkdir(path, DIRECTORY_MODE)
+            make_directory(path, group)
         except FileExistsError:
             if not os.path.isdir(path):  # a file of that name; otherwise someone was faster
                 raise

@@ -18,7 +18,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pypto_store import crash_points
-from pypto_store.layout import FILE_MODE, make_directories
+from pypto_store.layout import FILE_MODE, group_bits, make_directories, make_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,11 +58,34 @@ os.register_at_fork(
 )
 
 
-def _open(path: str, create: int = os.O_CREAT) -> int:
-    flags = os.O_RDWR | create | os.O_CLOEXEC | os.O_NOFOLLOW
+def _open(path: str, *, create: bool) -> int:
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     with _gate:
-        descriptor = os.open(path, flags, FILE_MODE)
+        try:
+            descriptor = os.open(path, flags)
+        except FileNotFoundError:
+            if not create:
+                raise
+            descriptor = _make(path, flags, group_bits(os.path.dirname(path)))
         _open_descriptors.add(descriptor)
+    return descriptor
+
+
+def _make(path: str, flags: int, group: int) -> int:
+    """Create the lock file, or open the one that somebody has created meanwhile."""
+    if not group:
+        return os.open(path, flags | os.O_CREAT, FILE_MODE)
+    # Under another name first, so that no other user meets it before the group may open it.
+    made = f"{path}.{os.urandom(8).hex()}"
+    descriptor = make_file(made, flags, FILE_MODE, group)
+    try:
+        os.link(made, path)
+    except OSError:
+        # Somebody was faster; or there are no links here, and the next user may have to wait.
+        os.close(descriptor)
+        return os.open(path, flags | os.O_CREAT, FILE_MODE | group & 0o060)
+    finally:
+        os.unlink(made)
     return descriptor
 
 
@@ -145,7 +168,7 @@ def try_acquire_existing(path: str) -> FileLock | None:
     written.
     """
     try:
-        descriptor = _open(path, 0)
+        descriptor = _open(path, create=False)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             lock = FileLock(descriptor, path)
@@ -193,10 +216,11 @@ def _take(path: str, shared: bool, deadline: float | None) -> FileLock | None:
 
 def _open_making_parent(path: str) -> int:
     try:
-        return _open(path)
+        return _open(path, create=True)
     except FileNotFoundError:
-        make_directories(os.path.dirname(path))
-        return _open(path)
+        parent = os.path.dirname(path)
+        make_directories(parent, group_bits(os.path.dirname(parent)))
+        return _open(path, create=True)
 
 
 def _wait(descriptor: int, operation: int, path: str, deadline: float) -> None:

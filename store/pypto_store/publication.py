@@ -28,12 +28,14 @@ from pypto_store import crash_points, linux
 from pypto_store.entry import write_all
 from pypto_store.keys import ArtifactKey, ArtifactSpec, State
 from pypto_store.layout import (
-    DIRECTORY_MODE,
     FILE_MODE,
     MARKER,
     STAGING_PREFIX,
     Layout,
+    group_bits,
     make_directories,
+    make_directory,
+    make_file,
 )
 from pypto_store.manifest import Manifest, ManifestError
 from pypto_store.paths import path_fault
@@ -66,14 +68,15 @@ def publish(layout: Layout, key: ArtifactKey, spec: ArtifactSpec, build: str) ->
     """
     payload = _survey(build)
     slot = layout.slot(key, spec)
-    created = make_directories(os.path.dirname(slot))
+    group = group_bits(layout.root)
+    created = make_directories(os.path.dirname(slot), group)
     crash_points.reach("publish.directories")
     _sweep(layout, key)
     crash_points.reach("publish.swept")
-    _mark_store(layout, key)
+    _mark_store(layout, key, group)
     staging = f"{layout.key_directory(key)}/{STAGING_PREFIX}{os.urandom(12).hex()}"
-    os.mkdir(staging, DIRECTORY_MODE)
-    stage = Stage(layout, staging)
+    make_directory(staging, group)
+    stage = Stage(layout, staging, group)
     try:
         stage.fill(build, payload, _own_inodes(layout, key, spec.state))
         try:
@@ -136,13 +139,13 @@ def _survey_into(directory: str, prefix: str, files: list[Source]) -> None:
                 raise UnfitPayload(f"{path!r} is neither a file nor a directory")
 
 
-def _mark_store(layout: Layout, key: ArtifactKey) -> None:
+def _mark_store(layout: Layout, key: ArtifactKey, group: int) -> None:
     """Create the root's marker unless it is there."""
     if os.path.lexists(layout.marker):
         return
     # Staged below the key, where the next holder of its lock finds it after a crash.
     staged = f"{layout.key_directory(key)}/{STAGING_PREFIX}{os.urandom(12).hex()}"
-    descriptor = os.open(staged, WRITE_NEW, FILE_MODE)
+    descriptor = make_file(staged, WRITE_NEW, FILE_MODE, group & ~0o020)
     try:
         try:
             write_all(descriptor, MARKER)

@@ -20,11 +20,12 @@ from pypto_store import crash_points, linux
 from pypto_store.digest import Digest
 from pypto_store.entry import write_all
 from pypto_store.layout import (
-    DIRECTORY_MODE,
     EXECUTABLE_MODE,
     FILE_MODE,
     Layout,
     make_directories,
+    make_directory,
+    make_file,
 )
 from pypto_store.manifest import FileRecord
 from pypto_store.paths import MANIFEST_NAME
@@ -33,7 +34,7 @@ from pypto_store.validation import SlotFault, validate_payload
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+WRITE_NEW = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
 _READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _CHUNK = 1024 * 1024
 # New files kept open between the start of their writeback and their fsync.
@@ -62,11 +63,15 @@ def sync_directory(directory: str) -> None:
 
 
 class Stage:
-    """The staging directory of one publication."""
+    """The staging directory of one publication.
 
-    def __init__(self, layout: Layout, directory: str) -> None:
+    group: what the root's group may do, as permission bits.
+    """
+
+    def __init__(self, layout: Layout, directory: str, group: int) -> None:
         self._layout = layout
         self._directory = directory
+        self._group = group
         self._foreign: frozenset[tuple[int, int]] = frozenset()
         self._directories = {"": directory}
         self._written: list[FileRecord] = []
@@ -107,7 +112,7 @@ class Stage:
         parent = path.rpartition("/")[0]
         if parent not in self._directories:
             self._make_parent(parent)
-            os.mkdir(f"{self._directory}/{parent}", DIRECTORY_MODE)
+            make_directory(f"{self._directory}/{parent}", self._group)
             self._directories[parent] = f"{self._directory}/{parent}"
 
     def _stage(self, build: str, source: Source) -> FileRecord:
@@ -190,7 +195,9 @@ class Stage:
         """A new staged file, open until it has been synced."""
         if len(self._unsynced) >= _BATCH:
             self.sync_files()
-        descriptor = os.open(f"{self._directory}/{path}", WRITE_NEW, mode)
+        # Entries are immutable: nobody but their owner could change them by mistake.
+        group = self._group & ~0o020
+        descriptor = make_file(f"{self._directory}/{path}", WRITE_NEW, mode, group)
         self._unsynced.append(descriptor)
         return descriptor
 
@@ -249,20 +256,19 @@ class Stage:
         for record in self._written:
             blob = self._layout.blob(record.sha256, record.executable)
             try:
-                _link_making_parent(f"{slot}/{record.path}", blob)
+                self._link_making_parent(f"{slot}/{record.path}", blob)
             except FileExistsError:
                 pass
             except OSError:
                 return
             crash_points.reach("publish.adopted")
 
-
-def _link_making_parent(source: str, blob: str) -> None:
-    try:
-        os.link(source, blob, follow_symlinks=False)
-    except FileNotFoundError:
-        make_directories(os.path.dirname(blob))
-        os.link(source, blob, follow_symlinks=False)
+    def _link_making_parent(self, source: str, blob: str) -> None:
+        try:
+            os.link(source, blob, follow_symlinks=False)
+        except FileNotFoundError:
+            make_directories(os.path.dirname(blob), self._group)
+            os.link(source, blob, follow_symlinks=False)
 
 
 @contextlib.contextmanager

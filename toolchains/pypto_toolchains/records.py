@@ -8,6 +8,8 @@ import os
 import secrets
 from dataclasses import dataclass
 
+from pypto_store.layout import FILE_MODE, group_bits, make_directories, make_file
+
 _MAX_RECORD_BYTES = 64 * 1024
 
 
@@ -45,12 +47,10 @@ class ProbeRecords:
             return False
         temporary = f"{self.directory}/.tmp.{secrets.token_hex(8)}"
         try:
-            os.makedirs(self.directory, mode=0o700, exist_ok=True)
-            fd = os.open(
-                temporary,
-                os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW,
-                0o600,
-            )
+            group = group_bits(os.path.dirname(self.directory))
+            make_directories(self.directory, group)
+            flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+            fd = make_file(temporary, flags, FILE_MODE, group & ~0o020)
             try:
                 if os.write(fd, content) != len(content):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), temporary)
