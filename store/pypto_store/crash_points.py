@@ -41,6 +41,22 @@ POINTS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+# What offline cleaning does to a store that it has for itself.
+CLEANING_POINTS: Mapping[str, str] = MappingProxyType(
+    {
+        "fsck.noted": "the note on one damaged thing is written; the thing is where it was",
+        "fsck.moved": "one damaged thing is in quarantine (reached once per thing)",
+        "gc.locked": "the exclusive store lock is held; nothing was looked at",
+        "gc.emptied": "what an earlier run left in the trash is gone",
+        "gc.trashed": "one dropped slot is in the trash (reached once per slot)",
+        "gc.key": "the directory of one dropped key is gone (reached once per key)",
+        "gc.removed": "one thing in the trash is gone (reached once per thing)",
+        "gc.blob": "one blob that nothing names is out of the index (reached once per blob)",
+        "gc.record": "one record of evidence or of a probe is gone (reached once per record)",
+        "gc.done": "cleaning is complete; the lock is still held",
+    }
+)
+
 Hook = Callable[[str], None]
 _hook: Hook | None = None
 
@@ -48,7 +64,7 @@ _hook: Hook | None = None
 def reach(name: str) -> None:
     """Tell the hook, if any, that execution has come to the point `name`."""
     if _hook is not None:
-        if name not in POINTS:
+        if name not in POINTS and name not in CLEANING_POINTS:
             raise LookupError(f"crash point {name!r} is not in the table")
         _hook(name)
 

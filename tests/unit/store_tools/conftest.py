@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
@@ -58,15 +59,30 @@ def on_terminal(monkeypatch):
     return start
 
 
+@contextmanager
+def _writing(root):
+    store = ArtifactStore(root)
+    try:
+        yield store
+    finally:
+        store._lease.drop()
+
+
+@pytest.fixture
+def writing():
+    """A store to write with, whose process is none of its writers afterwards."""
+    return _writing
+
+
 @pytest.fixture
 def root(tmp_path):
-    """A root with two keys: one GENERATED and two READY, and one GENERATED."""
-    store = ArtifactStore(tmp_path / "root")
-    for key, spec in (
-        (sample_key("one"), GENERATED),
-        (sample_key("one"), READY),
-        (sample_key("one"), ready_spec("x86-64")),
-        (sample_key("two", "elsewhere"), GENERATED),
-    ):
-        store.get_or_build(key, spec, payload_builder(), private_parent=tmp_path / "p")
+    """A root with two keys: one GENERATED and two READY, and one GENERATED. Nobody uses it."""
+    with _writing(tmp_path / "root") as store:
+        for key, spec in (
+            (sample_key("one"), GENERATED),
+            (sample_key("one"), READY),
+            (sample_key("one"), ready_spec("x86-64")),
+            (sample_key("two", "elsewhere"), GENERATED),
+        ):
+            store.get_or_build(key, spec, payload_builder(), private_parent=tmp_path / "p")
     return tmp_path / "root"
