@@ -11,12 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "../files/file_hashing.h"
+#include "../files/sha256.h"
 #include "../runtime/src/chip.h"
 #include "../runtime/src/program.h"
 #include "bound_call.h"
-#include "file_hashing.h"
 #include "python_run.h"
-#include "sha256.h"
+#include "slot_binding.h"
 #include "without_gil.h"
 
 namespace py = pybind11;
@@ -150,40 +151,29 @@ py::list sha256_files(std::vector<std::string> paths) {
   return result;
 }
 
-// The sources of several directories, being hashed.
+// The sources of several directories, being listed and hashed.
 class PySourceHashing {
  public:
-  PySourceHashing(const std::vector<std::string>& roots, const SourceRules& rules) {
-    const WithoutGil here;
-    std::vector<std::string> paths;
-    try {
-      for (const std::string& root : roots) {
-        names_.push_back(list_sources(root, rules));
-        for (const std::string& name : names_.back()) paths.push_back(root + "/" + name);
-      }
-    } catch (const std::system_error&) {
-      failure_ = std::current_exception();
-      return;
-    }
-    hashing_ = std::make_unique<FileHashing>(std::move(paths));
-  }
+  PySourceHashing(std::vector<std::string> roots, SourceRules rules)
+      : roots_(std::move(roots)),
+        hashing_([this, rules = std::move(rules)] { return list(rules); }) {}
 
   py::list wait() {
-    if (failure_) std::rethrow_exception(failure_);
     const std::vector<Sha256>* digests = nullptr;
     {
       const WithoutGil here;
-      digests = &hashing_->wait();
+      digests = &hashing_.wait();
     }
-    auto digest = digests->begin();
+    const std::vector<std::string>& paths = hashing_.paths();
     py::list result;
-    for (const std::vector<std::string>& names : names_) {
+    size_t next = 0;
+    for (size_t i = 0; i < roots_.size(); ++i) {
       py::list files;
-      for (const std::string& name : names) {
-        const auto text = py::reinterpret_steal<py::object>(
-            PyUnicode_DecodeFSDefaultAndSize(name.data(), static_cast<Py_ssize_t>(name.size())));
+      for (; next < ends_[i]; ++next) {
+        const char* const name = paths[next].c_str() + roots_[i].size() + 1;
+        const auto text = py::reinterpret_steal<py::object>(PyUnicode_DecodeFSDefault(name));
         if (!text) throw py::error_already_set();
-        files.append(py::make_tuple(text, as_bytes(*digest++)));
+        files.append(py::make_tuple(text, as_bytes((*digests)[next])));
       }
       result.append(files);
     }
@@ -191,16 +181,27 @@ class PySourceHashing {
   }
 
  private:
-  std::vector<std::vector<std::string>> names_;
-  std::exception_ptr failure_;
-  std::unique_ptr<FileHashing> hashing_;
+  std::vector<std::string> list(const SourceRules& rules) {
+    std::vector<std::string> paths;
+    std::vector<size_t> ends;
+    for (const std::string& root : roots_) {
+      for (const std::string& name : list_sources(root, rules)) paths.push_back(root + "/" + name);
+      ends.push_back(paths.size());
+    }
+    ends_ = std::move(ends);
+    return paths;
+  }
+
+  const std::vector<std::string> roots_;
+  std::vector<size_t> ends_;
+  FileHashing hashing_;  // last: it begins at once
 };
 
-std::unique_ptr<PySourceHashing> hash_sources(const std::vector<std::string>& roots,
+std::unique_ptr<PySourceHashing> hash_sources(std::vector<std::string> roots,
                                               std::vector<std::string> suffixes,
                                               std::vector<std::string> skipped_directories) {
   return std::make_unique<PySourceHashing>(
-      roots, SourceRules{std::move(suffixes), std::move(skipped_directories)});
+      std::move(roots), SourceRules{std::move(suffixes), std::move(skipped_directories)});
 }
 
 py::dict build_info() {
@@ -270,6 +271,7 @@ PYBIND11_MODULE(_native, m) {
         py::arg("skipped_directories"),
         "Lists the files below `roots` that have one of the suffixes, and begins to hash them.\n"
         "Names without a dot are taken for directories, links to them too.");
+  define_slot_reader(m);
 
   py::class_<PyChip>(m, "Chip",
                      "A simulated chip. Its threads start when first needed, in any process.")

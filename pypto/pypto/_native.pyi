@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from pypto_store.manifest import FileRecord
+
 class LoadError(ImportError):
     """A library cannot be loaded, or lacks an entry."""
 
@@ -67,6 +69,28 @@ class SourceHashing:
 def hash_sources(
     roots: Sequence[str], suffixes: Sequence[str], skipped_directories: Sequence[str]
 ) -> SourceHashing: ...
+
+class SlotReader:
+    """Reads store entries; None where it does not accept one."""
+
+    def __init__(
+        self,
+        *,
+        record: type[FileRecord],
+        manifest_name: str,
+        signature_name: str,
+        manifest_limit: int,
+        path_limit: int,
+        keep_file: int,
+        keep_total: int,
+    ) -> None: ...
+    def validate(
+        self, slot: int, head: bytes, middle: bytes
+    ) -> tuple[bytes, tuple[FileRecord, ...], dict[str, bytes]] | None: ...
+    def read_file(
+        self, slot: int, head: bytes, middle: bytes, name: str, limit: int
+    ) -> tuple[bytes, tuple[FileRecord, ...], bytes] | None: ...
+
 def load_program(
     kernels: Sequence[tuple[int, str, str]],
     orchestration: str,

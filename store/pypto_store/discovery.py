@@ -14,10 +14,11 @@ from pypto_store.digest import is_digest_name
 from pypto_store.entry import Entry
 from pypto_store.keys import ArtifactKey, ArtifactSpec, State
 from pypto_store.outcomes import Hit, Invalid, Lookup, Miss
-from pypto_store.validation import SlotFault, open_slot, read_bounded, validate_slot
+from pypto_store.validation import SlotFault, open_slot, read_bounded
 
 if TYPE_CHECKING:
     from pypto_store.layout import Layout
+    from pypto_store.validation import Validator
 
 CANDIDATE_LIMIT = 32
 HINT_NAME = "kernel_config.json"
@@ -26,7 +27,9 @@ HINT_LIMIT = 1024 * 1024  # bytes
 DeriveSpec = Callable[[bytes], ArtifactSpec]
 
 
-def discover(layout: Layout, key: ArtifactKey, derive_spec: DeriveSpec) -> Lookup:
+def discover(
+    layout: Layout, key: ArtifactKey, derive_spec: DeriveSpec, validator: Validator
+) -> Lookup:
     """The one valid READY entry of `key`; OSError if the storage cannot be read.
 
     `derive_spec` turns a candidate's kernel_config.json into its specification, or raises
@@ -41,7 +44,7 @@ def discover(layout: Layout, key: ArtifactKey, derive_spec: DeriveSpec) -> Looku
     for name in sorted(names):
         slot = f"{directory}/{name}"
         try:
-            entry = _candidate(slot, name, key, derive_spec)
+            entry = _candidate(slot, name, key, derive_spec, validator)
         except SlotFault as fault:
             rejected.append(Invalid(slot, fault.reason))
             continue
@@ -72,7 +75,9 @@ def candidate_names(directory: str) -> list[str]:
     return names
 
 
-def _candidate(slot: str, name: str, key: ArtifactKey, derive_spec: DeriveSpec) -> Entry | None:
+def _candidate(
+    slot: str, name: str, key: ArtifactKey, derive_spec: DeriveSpec, validator: Validator
+) -> Entry | None:
     descriptor = open_slot(slot)
     if descriptor is None:
         return None  # removed meanwhile
@@ -84,7 +89,7 @@ def _candidate(slot: str, name: str, key: ArtifactKey, derive_spec: DeriveSpec) 
             raise SlotFault(f"{HINT_NAME} is unusable: {error}", HINT_NAME) from None
         if spec.digest.hex != name or spec.state is not State.READY:
             raise SlotFault(f"{HINT_NAME} belongs to another specification", HINT_NAME)
-        manifest, kept = validate_slot(descriptor, key, spec, State.READY)
+        manifest, kept = validator.validate(descriptor, key, spec, State.READY)
         return Entry(slot, manifest, kept)
     finally:
         os.close(descriptor)

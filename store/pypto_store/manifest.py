@@ -57,7 +57,8 @@ _PLAIN_FILE = re.compile(
 _PLAIN_FILE_FIXED = len('{"executable":,"path":"","sha256":"","size":}') + 64
 
 
-_TAIL_START = b'],"key":'
+_FILES_END = b'],"key":'
+_SPEC_END = b"}\n"
 
 
 class ManifestError(ValueError):
@@ -105,11 +106,30 @@ class Manifest:
         cls, key: ArtifactKey, spec: ArtifactSpec, files: tuple[FileRecord, ...]
     ) -> Manifest:
         """A manifest of records whose four values are each proven right already."""
+        manifest = cls._unchecked(key, spec, files)
+        manifest._check_names()
+        return manifest
+
+    @classmethod
+    def of_proven_files(
+        cls, key: ArtifactKey, spec: ArtifactSpec, files: tuple[FileRecord, ...]
+    ) -> Manifest | None:
+        """A manifest of files that somebody else proved right, each alone and all together.
+
+        None unless `files` has what `spec` requires, which nobody can prove who does not know it.
+        """
+        if not {record[0] for record in files}.issuperset(spec.required_files):
+            return None
+        return cls._unchecked(key, spec, files)
+
+    @classmethod
+    def _unchecked(
+        cls, key: ArtifactKey, spec: ArtifactSpec, files: tuple[FileRecord, ...]
+    ) -> Manifest:
         manifest = object.__new__(cls)
         object.__setattr__(manifest, "key", key)
         object.__setattr__(manifest, "spec", spec)
         object.__setattr__(manifest, "files", files)
-        manifest._check_names()
         return manifest
 
     def _check_names(self) -> None:
@@ -162,26 +182,30 @@ def parse(
     if key is not None:
         # The canonical bytes around the file list are known beforehand, but for the spec:
         # comparing them proves key and specification without parsing either.
-        head = _head(key)
-        tail_at = data.rfind(_TAIL_START)
-        if data.startswith(head) and tail_at >= len(head):
-            tail = data[tail_at:]
-            found = _spec_of_tail(tail) if spec is None else spec
-            if found is not None and tail == _tail(key, found):
-                plain = _plain_files(data[len(head) : tail_at])
+        head, middle = frame(key)
+        middle_at = data.rfind(_FILES_END)
+        if (
+            data.startswith(head)
+            and middle_at >= len(head)
+            and data.startswith(middle, middle_at)
+            and data.endswith(_SPEC_END)
+        ):
+            found = spec_of(data[middle_at + len(middle) : -len(_SPEC_END)])
+            if found is not None and (spec is None or found == spec):
+                plain = _plain_files(data[len(head) : middle_at])
                 if plain is not None:
                     return Manifest._of_checked_records(key, found, plain)
     return _parse_whole(data, key, spec)
 
 
 @lru_cache(maxsize=64)
-def _spec_of_tail(tail: bytes) -> ArtifactSpec | None:
-    """The specification in what follows the file list, or None if it takes a closer look."""
+def spec_of(encoded: bytes) -> ArtifactSpec | None:
+    """The specification whose canonical JSON is `encoded`, or None if it is of none."""
     try:
-        document = json.loads(b"{" + tail[len(_TAIL_START) - len(b'"key":') :])
-        return _spec(document["spec"])
-    except (ValueError, LookupError, TypeError, RecursionError):
+        spec = _spec(json.loads(encoded))
+    except (ValueError, RecursionError):
         return None
+    return spec if _encode_spec(spec) == encoded else None
 
 
 def _parse_whole(data: bytes, key: ArtifactKey | None, spec: ArtifactSpec | None) -> Manifest:
@@ -305,18 +329,30 @@ def _refuse_spelling(data: bytes) -> NoReturn:
     raise ManifestError("manifest is not in canonical form")
 
 
+def frame(key: ArtifactKey) -> tuple[bytes, bytes]:
+    """The canonical bytes before the list of files, and those between it and the specification."""
+    return _head(key), _middle(key)
+
+
 def _head(key: ArtifactKey) -> bytes:
-    components = ",".join(f'"{name}":"{value.hex}"' for name, value in key.components())
+    components = ",".join([f'"{name}":"{value.hex}"' for name, value in key.components()])
     return b'{"components":{' + components.encode("ascii") + b'},"files":['
 
 
+def _middle(key: ArtifactKey) -> bytes:
+    return f'],"key":"{key.digest.hex}","schema":{SCHEMA},"spec":'.encode("ascii")
+
+
 def _tail(key: ArtifactKey, spec: ArtifactSpec) -> bytes:
+    return _middle(key) + _encode_spec(spec) + _SPEC_END
+
+
+def _encode_spec(spec: ArtifactSpec) -> bytes:
     level = "null" if spec.cpu_level is None else encode_basestring_ascii(spec.cpu_level)
     return (
-        f'],"key":"{key.digest.hex}","schema":{SCHEMA},'
-        f'"spec":{{"build_kind":{encode_basestring_ascii(spec.build_kind)},"cpu_level":{level},'
+        f'{{"build_kind":{encode_basestring_ascii(spec.build_kind)},"cpu_level":{level},'
         f'"execution":[{_strings(spec.execution)}],'
-        f'"required_files":[{_strings(spec.required_files)}],"state":"{spec.state.value}"}}}}\n'
+        f'"required_files":[{_strings(spec.required_files)}],"state":"{spec.state.value}"}}'
     ).encode("ascii")
 
 

@@ -13,13 +13,7 @@ from pypto_store.keys import State
 from pypto_store.layout import resolve
 from pypto_store.locks import WriterLease, acquire, try_acquire
 from pypto_store.outcomes import Hint, Hit, Invalid, Miss, StorageError, reason_of
-from pypto_store.validation import (
-    SlotFault,
-    open_slot,
-    read_checked,
-    read_manifest,
-    validate_slot,
-)
+from pypto_store.validation import PYTHON_VALIDATOR, SlotFault, open_slot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,6 +24,7 @@ if TYPE_CHECKING:
     from pypto_store.layout import Layout
     from pypto_store.locks import FileLock
     from pypto_store.outcomes import BuildResult, Lookup
+    from pypto_store.validation import Validator
 
 # Longer than any build of one kernel: a waiter that gives up compiles a second time.
 LOCK_TIMEOUT = 3600.0
@@ -42,13 +37,20 @@ class ArtifactStore:
         touched before the first operation.
     readonly: never write, lock or create anything under the root.
     lock_timeout: seconds to wait for another builder of the same key.
+    validator: who proves entries valid; a faster one than the standard library's may be given.
 
     Keep one object per root: overlapping builds share one flight per object.
     """
 
     def __init__(
-        self, root: Path, *, readonly: bool = False, lock_timeout: float = LOCK_TIMEOUT
+        self,
+        root: Path,
+        *,
+        readonly: bool = False,
+        lock_timeout: float = LOCK_TIMEOUT,
+        validator: Validator = PYTHON_VALIDATOR,
     ) -> None:
+        self._validator = validator
         self._given_root = os.path.abspath(os.fspath(root))
         self._readonly = readonly
         self._lock_timeout = lock_timeout
@@ -87,13 +89,12 @@ class ArtifactStore:
             if descriptor is None:
                 return Miss()
             try:
-                manifest = read_manifest(descriptor, key, None)
-                record = manifest.find(HINT_NAME)
-                if manifest.spec.state is not State.GENERATED or record is None:
-                    return Invalid(slot, f"the entry has no {HINT_NAME}")
-                return Hint(read_checked(descriptor, record, HINT_LIMIT))
+                data = self._validator.read_file(
+                    descriptor, key, State.GENERATED, HINT_NAME, HINT_LIMIT
+                )
             finally:
                 os.close(descriptor)
+            return Invalid(slot, f"the entry has no {HINT_NAME}") if data is None else Hint(data)
         except SlotFault as fault:
             return Invalid(slot, fault.reason)
         except OSError as error:
@@ -107,7 +108,7 @@ class ArtifactStore:
         ones are Invalid. Damaged candidates are listed in `rejected` of a Hit or a Miss.
         """
         try:
-            return discover(self.layout(), key, derive_spec)
+            return discover(self.layout(), key, derive_spec, self._validator)
         except OSError as error:
             return StorageError(self._given_root, reason_of(error))
 
@@ -123,7 +124,7 @@ class ArtifactStore:
             if descriptor is None:
                 return Miss()
             try:
-                manifest, kept = validate_slot(descriptor, key, spec, state)
+                manifest, kept = self._validator.validate(descriptor, key, spec, state)
             finally:
                 os.close(descriptor)
         except SlotFault as fault:

@@ -12,7 +12,7 @@ import hashlib
 import os
 import stat
 import threading
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeAlias
 
 from pypto_store.manifest import SIZE_LIMIT, FileRecord, Manifest, ManifestError, parse
 from pypto_store.paths import MANIFEST_NAME, RESERVED_NAMES, SIGNATURE_NAME
@@ -27,8 +27,8 @@ _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _CHUNK = 256 * 1024
-_KEEP_FILE = 4 * 1024  # bytes; larger files are hashed, not kept
-_KEEP_TOTAL = 1024 * 1024
+KEEP_FILE = 4 * 1024  # bytes; larger files are hashed, not kept
+KEEP_TOTAL = 1024 * 1024
 
 # What the file system says of something of the wrong kind, rather than of a failing disk.
 _WRONG_KIND = frozenset({errno.ENOENT, errno.ELOOP, errno.ENOTDIR, errno.ENXIO, errno.EISDIR})
@@ -118,6 +118,52 @@ def validate_slot(
     return manifest, validate_payload(slot, manifest.files)
 
 
+class Validator(Protocol):
+    """Who says whether an open slot holds a valid entry; store and tests know no other difference.
+
+    Both raise SlotFault, whose reason and path depend on the slot alone and not on the validator,
+    and OSError where the storage cannot be read.
+    """
+
+    def validate(
+        self, slot: int, key: ArtifactKey, spec: ArtifactSpec | None, state: State
+    ) -> tuple[Manifest, dict[str, bytes]]:
+        """As `validate_slot`."""
+        ...
+
+    def read_file(
+        self, slot: int, key: ArtifactKey, state: State, path: str, limit: int
+    ) -> bytes | None:
+        """One payload file of an entry of which nothing else than the manifest is checked.
+
+        At most `limit` bytes; None if the manifest is of another state or lists no such file.
+        """
+        ...
+
+
+class PythonValidator:
+    """Validates with nothing but the standard library."""
+
+    def validate(
+        self, slot: int, key: ArtifactKey, spec: ArtifactSpec | None, state: State
+    ) -> tuple[Manifest, dict[str, bytes]]:
+        """As `validate_slot`."""
+        return validate_slot(slot, key, spec, state)
+
+    def read_file(
+        self, slot: int, key: ArtifactKey, state: State, path: str, limit: int
+    ) -> bytes | None:
+        """As Validator has it."""
+        manifest = read_manifest(slot, key, None)
+        record = manifest.find(path)
+        if manifest.spec.state is not state or record is None:
+            return None
+        return read_checked(slot, record, limit)
+
+
+PYTHON_VALIDATOR = PythonValidator()
+
+
 def validate_payload(slot: int, files: Iterable[FileRecord]) -> dict[str, bytes]:
     """Check every payload file and that there is nothing else; the bytes of the small ones."""
     tree: _Tree = {"": {}}
@@ -150,7 +196,7 @@ class _PayloadCheck:
 
     def __init__(self, tree: _Tree) -> None:
         self.kept: dict[str, bytes] = {}
-        self._budget = _KEEP_TOTAL
+        self._budget = KEEP_TOTAL
         self._tree = tree
         self._buffer = _buffer()
         self._vector = [self._buffer]
@@ -177,7 +223,7 @@ class _PayloadCheck:
                     continue
                 if sha256(buffer[:size]).hexdigest() != digest:
                     self._refuse("", path, "has changed")
-                if size <= _KEEP_FILE and size <= self._budget:
+                if size <= KEEP_FILE and size <= self._budget:
                     self._budget -= size
                     kept[path] = bytes(buffer[:size])
             finally:

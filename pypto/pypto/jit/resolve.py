@@ -15,6 +15,7 @@ from pypto.jit.application import ExtraSourceError, application_digest
 from pypto.jit.artifacts import FORMAT
 from pypto.jit.building import Clock, Meter, Recipe
 from pypto.jit.extern_sources import ExternSources, read_externs
+from pypto.jit.native_validation import best_validator
 from pypto.jit.objects import ObjectTable, PersistentObject, PrivateObject
 from pypto.jit.persistence import Persistent
 from pypto.jit.placement import private_parent
@@ -27,6 +28,7 @@ from pypto.jit.toolchain import Toolchain, file_hasher
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.run_config import RunConfig
 from pypto_store import ArtifactKey, ArtifactStore, Digest
+from pypto_store.validation import Validator
 from pypto_toolchains.evidence import Unavailable
 from pypto_toolchains.identity import ToolchainIdentity, identity_namespace
 
@@ -87,6 +89,7 @@ class Stores:
     """One store object a root and mode: overlapping builds meet in it."""
 
     _open: dict[tuple[str, bool], ArtifactStore] = field(default_factory=dict)
+    _validator: Validator = field(default_factory=best_validator)
 
     def at(self, policy: CachePolicy) -> ArtifactStore:
         """The store of an enabled policy."""
@@ -94,7 +97,9 @@ class Stores:
         place = (policy.root, policy.readonly)
         store = self._open.get(place)
         if store is None:
-            store = ArtifactStore(Path(policy.root), readonly=policy.readonly)
+            store = ArtifactStore(
+                Path(policy.root), readonly=policy.readonly, validator=self._validator
+            )
             store = self._open.setdefault(place, store)
         return store
 

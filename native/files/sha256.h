@@ -1,10 +1,9 @@
-// SHA-256 of files.
+// SHA-256, of one message or of many.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 namespace pypto_native {
 
@@ -23,10 +22,13 @@ class Sha256Hasher {
   uint64_t total_bytes_ = 0;
 };
 
-// What a file is read into; one for many files.
-using FileBuffer = std::array<unsigned char, size_t{64} << 10>;
+struct Message {
+  const unsigned char* data;
+  size_t bytes;
+};
 
-// Throws std::system_error with the file's errno.
-Sha256 sha256_file(const std::string& path, FileBuffer& buffer);
+// The digests of whole messages, two at a time, which takes little longer than one where the
+// processor has instructions for it.
+void sha256_messages(const Message* messages, size_t count, Sha256* digests) noexcept;
 
 }  // namespace pypto_native

@@ -6,10 +6,10 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "sha256.h"
@@ -20,7 +20,11 @@ namespace pypto_native {
 // A child forked meanwhile has no such thread; there, whoever waits does it all.
 class FileHashing {
  public:
+  using Lister = std::function<std::vector<std::string>()>;
+
   explicit FileHashing(std::vector<std::string> paths);
+  // `list` says which files, in the thread where there is one; what it throws is thrown by wait().
+  explicit FileHashing(Lister list);
   ~FileHashing();
   FileHashing(const FileHashing&) = delete;
   FileHashing& operator=(const FileHashing&) = delete;
@@ -28,15 +32,18 @@ class FileHashing {
   // In the order of the paths. Throws std::system_error for a file that cannot be read.
   const std::vector<Sha256>& wait();
 
- private:
-  void work(std::exception_ptr& failure) noexcept;
-  void forget_the_parents_helper() noexcept;
+  // The files; after wait().
+  const std::vector<std::string>& paths() const noexcept;
 
-  const std::vector<std::string> paths_;
-  std::vector<Sha256> digests_;
-  std::atomic<size_t> next_{0};
-  std::exception_ptr failures_[2];
+ private:
+  struct Work;
+
+  void start_helper();
+  void forget_the_parents_helper();
+
+  const Lister list_;
   const pid_t pid_;
+  std::unique_ptr<Work> work_;
   std::unique_ptr<std::thread> helper_;
 };
 
