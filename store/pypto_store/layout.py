@@ -189,6 +189,8 @@ def resolve(root: str) -> tuple[Layout, bool]:
     descriptor = os.open(marker, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     try:
         found = os.read(descriptor, 256)
+        while len(found) < len(MARKER) and (more := os.read(descriptor, 256)):
+            found += more
     finally:
         os.close(descriptor)
     if found != MARKER:

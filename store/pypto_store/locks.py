@@ -93,7 +93,9 @@ def _close(descriptor: int) -> None:
     with _gate:
         if descriptor in _open_descriptors:  # not so in a child, which has closed it already
             _open_descriptors.discard(descriptor)
-            os.close(descriptor)
+            # Closed even if it says that it failed, and nothing was ever written to it.
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
 
 
 def _unlock(descriptor: int) -> None:

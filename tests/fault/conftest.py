@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import traceback
 import warnings
 
 import pytest
+
+# The tests of this folder share modules that are no tests.
+sys.path.insert(0, os.path.dirname(__file__))
 
 
 class Child:

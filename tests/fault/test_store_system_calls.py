@@ -1,0 +1,306 @@
+"""Every system call that the store makes fails in turn, in each of the ways a file system fails.
+
+A rehearsal counts the calls of an operation; then it is repeated once for each call and errno.
+Nothing here names a call: what the kernel is asked for is what fails.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from intercepted import DONE, Run, Unavailable, intercepted, uncounted
+from pypto_store import ArtifactStore, Failure, Hit, Miss, Published, iterate_entries
+from pypto_store.layout import Layout
+from pypto_store.locks import acquire
+from pypto_store.testing import GENERATED, READY, ready_spec, sample_key, snapshot
+
+CODES = (
+    errno.ENOSPC, errno.EIO, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ESTALE, errno.EINTR,
+)  # fmt: skip
+HINT = b'{"schema":1}'
+PAYLOAD = {"kernel_config.json": HINT, "kernels/add.cpp": b"int add;\n" * 40, "big": bytes(300_000)}
+
+
+class Done(NamedTuple):
+    """An outcome, as much of it as leaves the child; `left` are the descriptors it left open."""
+
+    kind: str
+    failure: Failure | None
+    reason: str
+    path: Path | None
+    left: tuple[str, ...]
+
+
+class Operation(NamedTuple):
+    """What is done to the root in a directory.
+
+    prepare: makes the directory as it is before. act: does it, in the child. sound: the kinds of
+    outcome when nothing fails, and `broken` when a call does. writes: whether it may write.
+    """
+
+    prepare: Callable[[Path], None]
+    act: Callable[[Path], object]
+    sound: str
+    broken: frozenset[str]
+    writes: bool = False
+
+
+def store_in(base: Path, *, readonly: bool = False) -> ArtifactStore:
+    return ArtifactStore(base / "root", readonly=readonly, lock_timeout=5)
+
+
+def write_payload(directory: Path) -> None:
+    for path, data in PAYLOAD.items():
+        (directory / path).parent.mkdir(exist_ok=True)
+        (directory / path).write_bytes(data)
+
+
+def build_unseen(directory: Path) -> None:
+    """A builder is not part of the store: its calls are not counted and never fail."""
+    with uncounted():
+        write_payload(directory)
+
+
+def build(base, spec=READY, key="one", builder=build_unseen, readonly=False):
+    return store_in(base, readonly=readonly).get_or_build(
+        sample_key(key), spec, builder, private_parent=base / "private"
+    )
+
+
+def clean_build(base, spec=READY, key="one"):
+    """A build without faults in this process, which keeps no lock of it."""
+    store = store_in(base)
+    calls = []
+
+    def builder(directory):
+        calls.append(directory)
+        write_payload(directory)
+
+    result = store.get_or_build(sample_key(key), spec, builder, private_parent=base / "again")
+    store._lease.drop()
+    return result, len(calls)
+
+
+def nothing(base: Path) -> None:
+    """Not even a root."""
+
+
+def both_states(base: Path) -> None:
+    clean_build(base, GENERATED)
+    clean_build(base, READY)
+
+
+def generated_and_another(base: Path) -> None:
+    """GENERATED of the key, and another key whose blobs can be linked."""
+    clean_build(base, GENERATED)
+    clean_build(base, READY, "other")
+
+
+def two_candidates(base: Path) -> None:
+    clean_build(base, GENERATED)
+    clean_build(base, READY)
+    clean_build(base, ready_spec("x86-64"))
+
+
+def materialize(base):
+    with uncounted():
+        entry = store_in(base).lookup(sample_key(), READY).entry
+    entry.materialize(base / "out")
+    return "Materialized"
+
+
+def verify(base):
+    with uncounted():
+        entry = store_in(base).lookup(sample_key(), READY).entry
+    for path in PAYLOAD:
+        entry.verify(path)
+        assert entry.read(path) == PAYLOAD[path]
+    return "Verified"
+
+
+def derive(data):
+    if data != HINT:
+        raise ValueError("not the hint")
+    return READY
+
+
+READING = frozenset({"StorageError"})
+BUILDING = frozenset({"Published", "Hit", "Private", "OSError"})
+OPERATIONS = {
+    "lookup": Operation(
+        both_states, lambda base: store_in(base).lookup(sample_key(), READY), "Hit", READING
+    ),
+    "lookup generated": Operation(
+        both_states, lambda base: store_in(base).lookup_generated(sample_key()), "Hit", READING
+    ),
+    "hint": Operation(
+        both_states, lambda base: store_in(base).read_hint(sample_key()), "Hint", READING
+    ),
+    "discovery": Operation(
+        both_states, lambda base: store_in(base).discover_ready(sample_key(), derive), "Hit",
+        READING,
+    ),
+    "discovery beside another": Operation(
+        two_candidates, lambda base: store_in(base).discover_ready(sample_key(), derive), "Hit",
+        READING,
+    ),
+    "listing": Operation(
+        both_states, lambda base: tuple(iterate_entries(base / "root")), "tuple",
+        frozenset({"tuple", "OSError"}),
+    ),
+    "materialize": Operation(
+        both_states, materialize, "Materialized", frozenset({"OSError"})
+    ),
+    "verify": Operation(both_states, verify, "Verified", frozenset({"OSError"})),
+    "readonly hit": Operation(
+        both_states, lambda base: build(base, readonly=True), "Hit", frozenset({"Hit"})
+    ),
+    "readonly miss": Operation(
+        generated_and_another, lambda base: build(base, readonly=True), "Private",
+        frozenset({"Private", "OSError"}),
+    ),
+    "first build": Operation(
+        nothing, lambda base: build(base, GENERATED), "Published", BUILDING, writes=True
+    ),
+    "promotion": Operation(
+        generated_and_another, lambda base: build(base, READY), "Published", BUILDING, writes=True
+    ),
+}  # fmt: skip
+
+
+def descriptors() -> set[str]:
+    found = set()
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found.add(f"{name} {os.readlink(f'/proc/self/fd/{name}')}")
+        except OSError:
+            continue  # the listing's own
+    return found
+
+
+def perform(operation: Operation, base: Path, decide) -> Run:
+    def act():
+        with uncounted():
+            before = descriptors()
+        try:
+            outcome = operation.act(base)
+        except OSError as error:
+            outcome = error
+            kind = "OSError"
+        else:
+            kind = outcome if isinstance(outcome, str) else type(outcome).__name__
+        with uncounted():
+            # A writer keeps the shared lock on its store for life.
+            left = {item for item in descriptors() - before if not item.endswith("store.lock")}
+        return Done(
+            kind,
+            getattr(outcome, "failure", None),
+            getattr(outcome, "reason", None) or str(outcome),
+            getattr(outcome, "path", None),
+            tuple(left),
+        )
+
+    with intercepted(act, base, decide) as run:
+        if operation.writes:
+            acquire(
+                Layout(str(base / "root")).key_lock(sample_key()), shared=False, timeout=0
+            ).release()
+    assert run.unknown == set(), "a system call that the tables do not have"
+    assert run.status == 0
+    assert isinstance(run.answer, Done), run.answer
+    return run
+
+
+def but_for_syncs(_, call):
+    """Durability is not what fails here, and the disk is slow."""
+    return DONE if call.name in ("fsync", "sync_file_range") else None
+
+
+@pytest.fixture(params=OPERATIONS)
+def operation(request):
+    return OPERATIONS[request.param]
+
+
+def copy(template: Path, base: Path) -> None:
+    """As it is, with its hard links; an entry's files are never written to."""
+    shutil.copytree(template, base, copy_function=os.link)
+
+
+def test_every_call_with_every_errno(tmp_path, operation, record_property):
+    template = tmp_path / "template"
+    template.mkdir()
+    operation.prepare(template)
+    before = snapshot(template)
+    base = tmp_path / "base"
+    copy(template, base)
+    try:
+        rehearsal = perform(operation, base, but_for_syncs)
+    except Unavailable as error:
+        pytest.skip(str(error))
+    assert rehearsal.answer.kind == operation.sound
+    assert rehearsal.answer.left == ()
+    count = len(rehearsal.calls)
+    kinds = set()
+    struck = 0
+    for target in range(count):
+        if rehearsal.calls[target].name == "close":
+            continue  # a failing close closes all the same, which an interception cannot do
+        for code in CODES:
+            if operation.writes or base.exists():
+                shutil.rmtree(base, ignore_errors=True)
+            copy(template, base)
+
+            def decide(number, call, target=target, code=code):
+                return code if number == target else but_for_syncs(number, call)
+
+            run = perform(operation, base, decide)
+            told = (run.struck, errno.errorcode[code], run.answer)
+            struck += 1
+            kinds.add(run.answer.kind)
+            judge(operation, base, run, told)
+    assert operation.broken & kinds
+    record_property("failed_calls", struck)
+    print(f"{count} calls, {struck} failed")
+    assert snapshot(template) == before
+
+
+def judge(operation, base, run, told):
+    answer = run.answer
+    # Python repeats some interrupted calls itself, and some failures cost an economy only.
+    assert answer.kind in operation.broken | {operation.sound}, told
+    assert answer.left == (), told
+    store = store_in(base)
+    if operation.writes:
+        judge_build(operation, base, answer, told)
+    elif (base / "out").exists() and answer.kind == "OSError":
+        assert not [path for path in (base / "out").rglob("*") if path.is_file()], told
+    assert isinstance(store.lookup(sample_key(), READY), (Hit, Miss)), told
+    assert isinstance(store.lookup_generated(sample_key()), (Hit, Miss)), told
+
+
+def judge_build(operation, base, answer, told):
+    spec = GENERATED if operation.prepare is nothing else READY
+    found = store_in(base).lookup(sample_key(), spec)
+    assert isinstance(found, (Hit, Miss)), told
+    match answer.kind:
+        case "Published" | "Hit":
+            assert isinstance(found, Hit), told
+        case "Private":
+            assert answer.failure in (Failure.STORAGE, Failure.LOCK), told
+            assert answer.reason, told
+            assert {path: (answer.path / path).read_bytes() for path in PAYLOAD} == PAYLOAD, told
+        case "OSError":
+            # There was no place to build at all, and the caller chose the place.
+            assert all(path.startswith(f"{base}/private") for path in told[0].paths), told
+            assert isinstance(found, Miss), told
+    again, calls = clean_build(base, spec)
+    assert isinstance(again, Hit if isinstance(found, Hit) else Published), told
+    assert calls == (0 if isinstance(found, Hit) else 1), told
+    if calls:
+        assert not [path for path in snapshot(base / "root") if ".tmp." in path], told
