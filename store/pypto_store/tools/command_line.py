@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "show": "show one key with its entries and their files",
         "why": "say which inputs make a key another key",
         "fsck": "read everything, and put damage into quarantine",
+        "gc": "keep within limits, and remove what nothing needs",
         "export": "pack entries into one file, for another store",
         "import": "add the entries of such a file",
         "report": "write a page about everything that is there",

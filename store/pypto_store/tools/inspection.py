@@ -22,11 +22,9 @@ from pypto_store.keys import State
 from pypto_store.layout import MARKER_NAME, STAGING_PREFIX, Layout
 from pypto_store.listing import check_place, iterate_entries, read_manifest_unnoticed
 from pypto_store.tools.answer import Advance, Progress
+from pypto_store.tools.names import BLOB, LOCK, RECORD
 from pypto_store.validation import SlotFault, open_slot, validate_payload
 
-_BLOB = re.compile(r"([0-9a-f]{64})(\.x)?")
-_RECORD = re.compile(r"([0-9a-f]{64})\.json")
-_LOCK = re.compile(r"(?:[0-9a-f]{64}|store)\.lock")
 _CHUNK = 1024 * 1024
 _DIRECTORIES = ("artifacts", "cas", "evidence", "locks", "quarantine", "tools", "trash")
 # What a read says of what is on disk rather than of who asks.
@@ -194,7 +192,7 @@ class Inspection:
 
     def _blob(self, entry: os.DirEntry[str], directory: str) -> Iterator[Finding]:
         self.counts.blobs += 1
-        name = _BLOB.fullmatch(entry.name)
+        name = BLOB.fullmatch(entry.name)
         if name is None or not name[1].startswith(directory) or len(directory) != 2:
             yield _foreign(entry.path)
             return
@@ -228,14 +226,14 @@ class Inspection:
             self.counts.evidence += 1
             load(self.layout, Digest(digest))
 
-        yield from self._named(self.layout.evidence, _RECORD, "evidence", read)
+        yield from self._named(self.layout.evidence, RECORD, "evidence", read)
 
     def _records(self) -> Iterator[Finding]:
         # What a probe record says is its readers' matter, and they take nothing on trust.
-        yield from self._named(self.layout.tools, _RECORD, "probe record", lambda _: None)
+        yield from self._named(self.layout.tools, RECORD, "probe record", lambda _: None)
 
     def _locks(self) -> Iterator[Finding]:
-        yield from self._named(self.layout.locks, _LOCK, "lock", lambda _: None)
+        yield from self._named(self.layout.locks, LOCK, "lock", lambda _: None)
 
     def _named(
         self, directory: str, form: re.Pattern[str], what: str, read: Callable[[str], None]
