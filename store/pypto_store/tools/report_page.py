@@ -11,6 +11,7 @@ import base64
 import hashlib
 import html
 import importlib.resources
+import re
 from collections.abc import Iterator, Sequence
 
 from pypto_store.keys import State
@@ -31,6 +32,7 @@ _ASSETS = "report_assets"
 _LIVE = 'document.documentElement.classList.add("live");'
 _SHARED_CONTENTS = 20
 _DIGITS = 12
+_JOINTS = re.compile(r"[:._/](?=.)")
 _COLUMNS = (
     ("kernel", "Kernel", ""),
     ("key", "Key", ""),
@@ -133,32 +135,22 @@ def _figures(survey: Survey) -> Iterator[str]:
 
 
 def _figure(name: str, value: str, note: str, look: str = "") -> str:
-    of = f' class="{look}"' if look else ""
-    return (
-        f'<div{of}><dt>{name}</dt><dd class="value">{value}</dd><dd class="note">{note}</dd></div>'
-    )
+    values = f'<dd class="value">{value}</dd><dd class="note">{note}</dd>'
+    return f"<div{_class(look)}><dt>{name}</dt>{values}</div>"
 
 
 def _space(survey: Survey) -> Iterator[str]:
-    """One bar: what the payload consists of."""
+    """One bar: what became of the payload."""
     if not survey.payload_size:
         return
-    payload = {
-        state: sum((entry.row.size or 0) for entry in survey.entries if entry.row.state is state)
-        for state in (State.READY, State.GENERATED)
-    }
-    kept = survey.disk_size / survey.payload_size
     parts = [
-        ("ready", f"binaries (READY), {size_text(payload[State.READY])}", payload[State.READY]),
-        (
-            "generated",
-            f"sources (GENERATED), {size_text(payload[State.GENERATED])}",
-            payload[State.GENERATED],
-        ),
+        ("ready", "binaries (READY) on disk", survey.disk_sizes[State.READY]),
+        ("generated", "sources (GENERATED) on disk", survey.disk_sizes[State.GENERATED]),
+        ("saved", "saved by sharing", max(0, survey.saved)),
     ]
-    widths = [(name, said, kept * size / survey.payload_size) for name, said, size in parts]
-    widths.append(("saved", f"saved by sharing, {size_text(survey.saved)}", max(0.0, 1 - kept)))
-    yield '<div class="space"><h3>What the payload consists of</h3>'
+    total = sum(size for _, _, size in parts) or 1
+    widths = [(name, f"{said}, {size_text(size)}", size / total) for name, said, size in parts]
+    yield '<div class="space"><h3>What became of the payload</h3>'
     yield (
         '<svg viewBox="0 0 1000 14" preserveAspectRatio="none" role="img" '
         f'aria-label="{_text("; ".join(said for _, said, _ in widths))}">'
@@ -191,17 +183,18 @@ def _entries(survey: Survey, now: float) -> Iterator[str]:
         '<div class="wide"><label for="search">Search kernels, keys, files and digests</label>'
         '<input type="search" id="search" autocomplete="off" spellcheck="false"></div>'
     )
-    yield from _choice("state", "State", [(name, name) for name in conditions])
-    yield from _choice("level", "CPU level", [(name, name) for name in levels])
-    yield from _choice(
-        "environment", "Environment", [(name, name[:_DIGITS]) for name in environments]
-    )
+    for name, title, values in (
+        ("state", "State", [(value, value) for value in conditions]),
+        ("level", "CPU level", [(value, value) for value in levels]),
+        ("environment", "Environment", [(value, value[:_DIGITS]) for value in environments]),
+    ):
+        yield _choice(name, title, [("", "all"), *values])
+    yield _choice("sort", "Sort by", [(name, title) for name, title, _ in _COLUMNS], "narrow-only")
     yield "</div>"
     yield '<table id="entries" class="cards">'
     yield '<caption class="unseen">Every entry of the store</caption><thead><tr>'
     for column, title, look in _COLUMNS:
-        of = f' class="{look}"' if look else ""
-        yield f'<th scope="col" data-column="{column}"{of}>{title}</th>'
+        yield f'<th scope="col" data-column="{column}"{_class(look)}>{title}</th>'
     yield '</tr></thead><tbody class="still">'
     for entry in survey.entries:
         yield _row(entry, now)
@@ -216,27 +209,30 @@ def _entries(survey: Survey, now: float) -> Iterator[str]:
     yield "</section>"
 
 
-def _choice(name: str, title: str, values: Sequence[tuple[str, str]]) -> Iterator[str]:
-    yield f'<div><label for="{name}">{title}</label><select id="{name}">'
-    yield '<option value="">all</option>'
-    for value, shown in values:
-        yield f'<option value="{_text(value)}">{_text(shown)}</option>'
-    yield "</select></div>"
+def _choice(name: str, title: str, values: Sequence[tuple[str, str]], of: str = "") -> str:
+    options = "".join(
+        f'<option value="{_text(value)}">{_text(shown)}</option>' for value, shown in values
+    )
+    return (
+        f'<div{_class(of)}><label for="{name}">{title}</label>'
+        f'<select id="{name}">{options}</select></div>'
+    )
+
+
+def _class(names: str) -> str:
+    return f' class="{names}"' if names else ""
 
 
 def _row(entry: Surveyed, now: float) -> str:
     row = entry.row
     state = condition(entry)
     shown = told(entry, now)
-    badge = f'<span class="state {state}">{state}</span>'
-    if entry.damage:
-        badge += f' <span class="damage"><bdi>{_text(entry.damage)}</bdi></span>'
     return "".join(
         (
             "<tr>",
-            _title(entry.kernel),
+            _title(entry.kernel, entry.damage or ""),
             _cell("Key", _digest(row.key)),
-            _cell("State", badge),
+            _cell("State", f'<span class="state {state}">{state}</span>'),
             _cell("Kind", _text(kind(entry)), "spare"),
             _cell("CPU level", _text(level(entry))),
             _cell("Files", "" if row.files is None else str(row.files), "number"),
@@ -248,16 +244,21 @@ def _row(entry: Surveyed, now: float) -> str:
     )
 
 
-def _title(text: str) -> str:
-    """The first cell of a row, which names it."""
-    shown = f"<bdi>{_text(text)}</bdi>" if text else '<span class="quiet">unknown</span>'
+def _title(text: str, damage: str = "") -> str:
+    """The first cell of a row, which names it and says what is wrong with it."""
+    shown = '<span class="quiet">unknown</span>'
+    if text:
+        # Names are long words: they break behind what joins their parts.
+        shown = f"<bdi>{_JOINTS.sub(lambda joint: f'{joint[0]}<wbr>', _text(text))}</bdi>"
+    if damage:
+        shown += f'<span class="damage"><bdi>{_text(damage)}</bdi></span>'
     return f'<th scope="row" class="title">{shown}</th>'
 
 
 def _cell(label: str, markup: str, of: str = "", title: str = "") -> str:
     """Any other cell; where rows are cards, it shows its label."""
-    more = (f' class="{of}"' if of else "") + (f' title="{title}"' if title else "")
-    return f'<td data-label="{label}"{more}>{markup}</td>'
+    more = f' title="{title}"' if title else ""
+    return f'<td data-label="{label}"{_class(of)}{more}>{markup}</td>'
 
 
 def _digest(digest: str) -> str:
@@ -267,8 +268,7 @@ def _digest(digest: str) -> str:
 def _table(caption: str, *columns: str) -> str:
     """The beginning of a table of cards; a column whose name ends in "#" holds numbers."""
     heads = "".join(
-        f'<th scope="col"{" class=" + chr(34) + "number" + chr(34) if name.endswith("#") else ""}>'
-        f"{name.rstrip('#')}</th>"
+        f'<th scope="col"{_class("number" if name.endswith("#") else "")}>{name.rstrip("#")}</th>'
         for name in columns
     )
     return (

@@ -15,7 +15,7 @@ DATA_SCHEMA = 1
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
-_AGES = (("year", 365 * 86400), ("day", 86400), ("h", 3600), ("min", 60))
+_AGES = (("year", 365 * 86400), ("month", 30 * 86400), ("day", 86400), ("h", 3600), ("min", 60))
 
 
 def visible(text: str) -> str:
@@ -62,49 +62,57 @@ def age(published: float | None, now: float) -> str:
     for unit, length in _AGES:
         if seconds >= length:
             count = int(seconds // length)
-            plural = "s" if unit in ("day", "year") and count > 1 else ""
+            plural = "s" if unit in ("day", "month", "year") and count > 1 else ""
             return f"{count} {unit}{plural} ago"
     return "just now"
+
+
+class _Pool:
+    """Texts that repeat, each once and then by its number."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        """The number of `text`."""
+        return self._numbers.setdefault(text, len(self._numbers))
+
+    def texts(self) -> list[str]:
+        """All of them by number."""
+        return list(self._numbers)
 
 
 def embedded(survey: Survey, now: float) -> str:
     """The survey as JSON that a script element can hold: repeated texts once, no "<" at all."""
     numbers = {content.sha256: number for number, content in enumerate(survey.contents)}
-    paths: dict[str, int] = {}
+    paths, digests = _Pool(), _Pool()
     entries = []
     for number, entry in enumerate(survey.entries):
         row = entry.row
         manifest = row.manifest
+        components = () if manifest is None else manifest.key.components()
         records = () if manifest is None else manifest.files
         entries.append(
             {
                 "number": number,
                 "kernel": visible(entry.kernel),
                 "key": row.key,
-                "environment": row.environment,
+                "environment": digests.number(row.environment),
                 "condition": condition(entry),
                 "damage": visible(entry.damage or ""),
-                "path": visible(row.path),
+                "slot": row.path.rpartition(f"/{row.key}/")[2],
                 "kind": kind(entry),
                 "level": level(entry),
                 "execution": [] if row.spec is None else list(row.spec.execution),
                 "spec": "" if row.spec is None else row.spec.digest.hex,
                 "manifest": manifest is not None,
-                "components": (
-                    {}
-                    if manifest is None
-                    else {name: digest.hex for name, digest in manifest.key.components()}
-                ),
+                "components": [digests.number(digest.hex) for _, digest in components],
                 "size": row.size or 0,
                 "shared": entry.shared,
                 "published": entry.published or 0,
                 "told": told(entry, now),
                 "files": [
-                    [
-                        paths.setdefault(record.path, len(paths)),
-                        numbers[record.sha256],
-                        int(record.executable),
-                    ]
+                    [paths.number(record.path), numbers[record.sha256], int(record.executable)]
                     for record in records
                     if record.sha256 in numbers
                 ],
@@ -113,11 +121,14 @@ def embedded(survey: Survey, now: float) -> str:
     document = {
         "schema_version": DATA_SCHEMA,
         "root": visible(survey.root),
+        "artifacts": visible(survey.artifacts),
         "now": now,
         "payload_size": survey.payload_size,
         "disk_size": survey.disk_size,
+        "components": ["application", "environment", "format", "source", "specialization"],
         "entries": entries,
-        "paths": [visible(path) for path in paths],
+        "paths": [visible(path) for path in paths.texts()],
+        "digests": digests.texts(),
         "contents": [
             [content.sha256, size_text(content.size), content.entries]
             for content in survey.contents

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -50,13 +50,23 @@ class Content(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """A whole root. payload_size: what entries declare together; disk_size: each inode once."""
+    """A whole root.
+
+    artifacts: the directory of all entries. payload_size: what entries declare together.
+    disk_sizes: each inode once, by the state of the first entry that has it.
+    """
 
     root: str
+    artifacts: str
     entries: Sequence[Surveyed]
     contents: Sequence[Content]
     payload_size: int
-    disk_size: int
+    disk_sizes: Mapping[State, int]
+
+    @property
+    def disk_size(self) -> int:
+        """Bytes on disk."""
+        return sum(self.disk_sizes.values())
 
     @property
     def saved(self) -> int:
@@ -89,7 +99,9 @@ def survey(root: str, rows: Iterable[EntryRow], advance: Callable[[int], None]) 
         for number, (row, damage) in enumerate(zip(rows, damages, strict=True))
     ]
     payload_size = sum(row.size or 0 for row in rows)
-    return Survey(root, entries, sharing.contents(), payload_size, sharing.disk_size)
+    return Survey(
+        root, layout.artifacts, entries, sharing.contents(), payload_size, sharing.disk_sizes
+    )
 
 
 class _Sharing:
@@ -99,7 +111,7 @@ class _Sharing:
         self._owners: dict[_Inode, int] = {}
         self._files: list[list[tuple[_Inode, int]]] = []
         self._contents: dict[str, tuple[int, set[int], set[_Inode]]] = {}
-        self.disk_size = 0
+        self.disk_sizes = dict.fromkeys(State, 0)
 
     def add(self, number: int, row: EntryRow) -> str | None:
         """Take in an entry; what is wrong with it as far as that shows."""
@@ -119,7 +131,7 @@ class _Sharing:
             owner = self._owners.get(inode)
             if owner is None:
                 self._owners[inode] = number
-                self.disk_size += status.st_size
+                self.disk_sizes[row.state] += status.st_size
             elif owner != number:
                 self._owners[inode] = _SEVERAL
             _, holders, inodes = self._contents.setdefault(

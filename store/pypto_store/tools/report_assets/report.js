@@ -24,12 +24,15 @@
     made.append(...children);
     return made;
   };
-  const code = (text) => element("code", {}, text);
+  // Names are long words: they break behind what joins their parts.
+  const breakable = (text) => element("bdi", {}, ...text.split(/(?<=[:._/])(?=.)/)
+    .flatMap((part) => [part, element("wbr")]).slice(0, -1));
   const isolated = (text) => element("bdi", {}, text);
 
   const collate = new Intl.Collator("en", { numeric: true }).compare;
   const orders = {
-    kernel: (a, b) => collate(a.kernel, b.kernel),
+    // What has no name comes last.
+    kernel: (a, b) => !a.kernel - !b.kernel || collate(a.kernel, b.kernel),
     key: (a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0),
     state: (a, b) => collate(a.condition, b.condition),
     kind: (a, b) => collate(a.kind, b.kind),
@@ -40,11 +43,17 @@
     published: (a, b) => b.published - a.published,
   };
 
-  // What a search looks through, once for each entry.
+  // Columns that begin with the largest; the newest is the largest time.
+  const downwards = new Set(["files", "size", "shared"]);
+
+  // What repeats is in the data once. And what a search looks through, once for each entry.
   for (const entry of data.entries) {
+    entry.environment = data.digests[entry.environment];
+    entry.path = `${data.artifacts}/${entry.environment}/${entry.key}/${entry.slot}`;
+    entry.components = entry.components.map((digest, at) => [data.components[at], data.digests[digest]]);
     entry.text = [
       entry.kernel, entry.key, entry.condition, entry.kind, entry.level, entry.path, entry.damage,
-      ...Object.values(entry.components),
+      ...entry.components.map(([, digest]) => digest),
       ...entry.files.map(([path]) => data.paths[path]),
     ].join("\n").toLowerCase();
   }
@@ -62,6 +71,10 @@
     found.sort((a, b) => sign * order(a, b) || a.number - b.number);
   }
 
+  function damage(entry) {
+    return entry.damage ? [element("span", { className: "damage" }, isolated(entry.damage))] : [];
+  }
+
   function row(entry) {
     const opener = element("button", {
       type: "button", className: "opener", title: entry.key,
@@ -72,7 +85,8 @@
     const state = [element("span", { className: `state ${entry.condition}` }, entry.condition)];
     const line = element("tr", {},
       element("th", { scope: "row", className: "title" },
-        entry.kernel ? isolated(entry.kernel) : element("span", { className: "quiet" }, "unknown")),
+        entry.kernel ? breakable(entry.kernel) : element("span", { className: "quiet" }, "unknown"),
+        ...damage(entry)),
       cell("Key", opener),
       cell("State", state),
       cell("Kind", entry.kind, "spare"),
@@ -127,15 +141,13 @@
   function details(entry) {
     const left = element("div", {}, element("h3", {}, "Identity"), facts([
       ["key", entry.key, true],
-      ...Object.entries(entry.components).map(([name, value]) => [name, value, true]),
+      ...entry.components.map(([name, digest]) => [name, digest, true]),
       ["specification", entry.spec, true],
-    ]), element("h3", {}), facts([
       ["runs on", entry.execution.join(", "), false],
       ["published", entry.told.published, false],
       ["directory", entry.path, true],
     ]));
     const right = element("div", {}, element("h3", {}, "Files"));
-    if (entry.damage) right.append(element("p", { className: "damage" }, isolated(entry.damage)));
     if (entry.files.length) right.append(files(entry));
     return element("tr", { className: "details" },
       element("td", { colSpan: 9 }, element("div", { className: "parts" }, left, right)));
@@ -180,8 +192,8 @@
     head.append(button);
     button.addEventListener("click", () => {
       const column = head.dataset.column;
-      sorted.up = sorted.column === column ? !sorted.up : !head.classList.contains("number");
-      sorted.column = column;
+      sorted.up = sorted.column === column ? !sorted.up : !downwards.has(column);
+      sorted.column = sorting.value = column;
       renew();
     });
   }
@@ -189,6 +201,11 @@
   search.addEventListener("input", () => {
     clearTimeout(waiting);
     waiting = setTimeout(renew, data.entries.length > 2000 ? 120 : 0);
+  });
+  const sorting = document.getElementById("sort");
+  sorting.addEventListener("change", () => {
+    [sorted.column, sorted.up] = [sorting.value, !downwards.has(sorting.value)];
+    renew();
   });
   for (const choice of choices) choice.addEventListener("change", renew);
   const turn = (amount) => () => {
