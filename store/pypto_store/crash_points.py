@@ -49,7 +49,7 @@ CLEANING_POINTS: Mapping[str, str] = MappingProxyType(
         "gc.locked": "the exclusive store lock is held; nothing was looked at",
         "gc.emptied": "what an earlier run left in the trash is gone",
         "gc.trashed": "one dropped slot is in the trash (reached once per slot)",
-        "gc.key": "the directory of one dropped key is gone (reached once per key)",
+        "gc.key": "every slot of one dropped key is in the trash (reached once per key)",
         "gc.removed": "one thing in the trash is gone (reached once per thing)",
         "gc.blob": "one blob that nothing names is out of the index (reached once per blob)",
         "gc.record": "one record of evidence or of a probe is gone (reached once per record)",

@@ -121,14 +121,13 @@ def carry_out(layout: Layout, decided: Plan, progress: Progress) -> None:
         for dropped in decided.dropped:
             for slot in dropped.key.slots:
                 trash.take(slot)
-            _remove_empty(layout, dropped.key)
             crash_points.reach("gc.key")
             advance(1)
         trash.empty()
         _unlink(decided.blobs, "gc.blob", advance)
         _unlink(decided.evidence, "gc.record", advance)
         _unlink([*decided.records, *stock.half_written], "gc.record", lambda _: None)
-    for directory in {os.path.dirname(file.path) for file in decided.blobs}:
+    for directory in (*stock.directories, layout.trash):
         _remove_directory(directory)
     crash_points.reach("gc.done")
 
@@ -153,7 +152,6 @@ class _Trash:
         for path in self._taken:
             _remove(path)
             crash_points.reach("gc.removed")
-        _remove_directory(self._directory)
 
 
 def _remove(path: str) -> None:
@@ -163,14 +161,8 @@ def _remove(path: str) -> None:
         os.unlink(path)
 
 
-def _remove_empty(layout: Layout, key: StoredKey) -> None:
-    """Remove the directories around dropped slots, unless something else is in them."""
-    environment = f"{layout.artifacts}/{key.environment}"
-    for directory in (f"{environment}/{key.key}/ready", f"{environment}/{key.key}", environment):
-        _remove_directory(directory)
-
-
 def _remove_directory(directory: str) -> None:
+    """Remove a directory unless something is in it."""
     with contextlib.suppress(OSError):
         os.rmdir(directory)
 

@@ -60,7 +60,11 @@ class StoredKey:
 
 @dataclass(slots=True)
 class Stock:
-    """Everything of a root that gc has a say in. leftovers: what crashes left, with its size."""
+    """Everything of a root that gc has a say in.
+
+    staging, trash, half_written: what crashes left. directories: those that go when nothing is in
+    them any more, inner ones first.
+    """
 
     layout: Layout
     keys: list[StoredKey] = field(default_factory=list)
@@ -70,6 +74,7 @@ class Stock:
     staging: list[str] = field(default_factory=list)
     trash: list[str] = field(default_factory=list)
     half_written: list[StoredFile] = field(default_factory=list)
+    directories: list[str] = field(default_factory=list)
     left_behind: dict[Inode, int] = field(default_factory=dict)
 
     def size(self) -> int:
@@ -128,7 +133,7 @@ def take_stock(layout: Layout, progress: Progress) -> Stock:
         elif name.startswith(STAGING_PREFIX):
             stock.half_written.append(file)
     stock.trash = [f"{layout.trash}/{name}" for name in _names(layout.trash)]
-    stock.staging = list(_staging(layout))
+    _look_around(stock)
     for path in (*stock.trash, *stock.staging):
         stock.left_behind.update(_inodes(path))
     rows: dict[tuple[str, str], list[EntryRow]] = {}
@@ -219,10 +224,16 @@ def _files(directory: str) -> Iterator[tuple[str, StoredFile]]:
             yield name, StoredFile(path, inode, status.st_size, used)
 
 
-def _staging(layout: Layout) -> Iterator[str]:
+def _look_around(stock: Stock) -> None:
+    """Note what publications left, and every directory that cleaning may leave empty."""
+    layout = stock.layout
     for environment in filter(is_digest_name, _names(layout.artifacts)):
-        for key in filter(is_digest_name, _names(f"{layout.artifacts}/{environment}")):
-            directory = f"{layout.artifacts}/{environment}/{key}"
+        above = f"{layout.artifacts}/{environment}"
+        for key in filter(is_digest_name, _names(above)):
+            directory = f"{above}/{key}"
             for name in _names(directory):
                 if name.startswith(STAGING_PREFIX):
-                    yield f"{directory}/{name}"
+                    stock.staging.append(f"{directory}/{name}")
+            stock.directories += (f"{directory}/{State.READY.value}", directory)
+        stock.directories.append(above)
+    stock.directories += (f"{layout.cas}/{name}" for name in _names(layout.cas) if len(name) == 2)
