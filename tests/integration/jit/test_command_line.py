@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 MORE = """
 
@@ -25,7 +29,7 @@ def broken(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.F
 
 
 def command(
-    house: Any, *arguments: str, stdout: int = subprocess.PIPE
+    house: Any, *arguments: str, stdout: int = subprocess.PIPE, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     environ = {
         **os.environ,
@@ -35,7 +39,7 @@ def command(
     }
     return subprocess.run(
         [sys.executable, "-m", "pypto.jit", *arguments],
-        cwd=house.work,
+        cwd=cwd or house.work,
         env=environ,
         stdout=stdout,
         stderr=subprocess.PIPE,
@@ -69,6 +73,7 @@ def declared(**change: Any) -> dict[str, Any]:
     return {"kernel": "kernel", "tensors": {"x": {**TENSOR, **change}, "out": TENSOR}}
 
 
+@pytest.mark.conforms("cache.107", "cache.111")
 def test_kernels_are_warmed_and_served(house: Any) -> None:
     house.write(house.KERNELS + MORE)
     status, report, err = warm(
@@ -93,6 +98,7 @@ def test_kernels_are_warmed_and_served(house: Any) -> None:
     assert all(entry["bytes"] > 0 and entry["damage"] is None for entry in stat["entries"])
 
 
+@pytest.mark.conforms("cache.106", "cache.107", "cache.108")
 def test_one_bad_request_means_no_build_at_all(house: Any) -> None:
     house.write(house.KERNELS + MORE)
     for bad, word in (
@@ -149,6 +155,7 @@ def test_a_report_that_nobody_takes_is_no_traceback(filled: Any) -> None:
         assert len(listed.stderr.splitlines()) == bool(told)
 
 
+@pytest.mark.conforms("cache.111")
 def test_a_failing_kernel_does_not_stop_the_others(house: Any) -> None:
     house.write(house.KERNELS + MORE)
     status, report, err = warm(house, {"kernel": "broken"}, {"kernel": "kernel"})
@@ -157,6 +164,7 @@ def test_a_failing_kernel_does_not_stop_the_others(house: Any) -> None:
     assert "unknown" in err
 
 
+@pytest.mark.conforms("cache.111")
 def test_a_private_result_is_reported_and_no_failure(filled: Any) -> None:
     filled.write(filled.KERNELS.replace("SCALE = 2.0", "SCALE = 9.0"))
     status, report, _ = warm(filled, {"kernel": "kernel"}, readonly=True)
@@ -179,6 +187,7 @@ def test_unusable_invocations_exit_with_two(house: Any) -> None:
         assert result.stderr
 
 
+@pytest.mark.conforms("cache.112")
 def test_a_damaged_manifest_is_a_row(filled: Any) -> None:
     (ready,) = filled.slots("ready")
     manifest = ready / "artifact_manifest.json"
@@ -192,6 +201,7 @@ def test_a_damaged_manifest_is_a_row(filled: Any) -> None:
     assert filled.tree(filled.root) == before
 
 
+@pytest.mark.conforms("cache.112")
 def test_stat_imports_no_compiler_and_no_torch(filled: Any) -> None:
     script = (
         "import sys, pypto.jit.__main__ as m\n"
@@ -205,3 +215,138 @@ def test_stat_imports_no_compiler_and_no_torch(filled: Any) -> None:
         [sys.executable, "-c", script], env=environ, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.conforms("cache.107")
+def test_paths_are_relative_to_the_file_and_not_to_the_directory_of_the_call(house: Any) -> None:
+    (house.work / "more").mkdir()
+    (house.work / "more" / "notes.txt").write_text("one")
+    paths = {"root": "../cache", "extra_source_paths": ["more/notes.txt"]}
+    config = configure(house, {"kernel": "kernel"}, **paths)
+    keys = []
+    for text, places in (("one", ("work", "modules")), ("two", ("modules",))):
+        (house.work / "more" / "notes.txt").write_text(text)
+        for place in places:
+            result = command(
+                house, "warm", "--module", "kernels", "--config", config, cwd=house.top / place
+            )
+            assert result.returncode == 0, result.stderr
+            keys.append(json.loads(result.stdout)["requests"][0]["key"])
+    assert keys[0] == keys[1] != keys[2]
+    assert [path.name for path in house.top.glob("**/artifacts")] == ["artifacts"]
+    assert house.root.is_dir()
+
+
+@pytest.mark.conforms("cache.107")
+def test_only_what_a_name_of_the_module_says_is_found(house: Any) -> None:
+    house.write(house.KERNELS + "\n\nclass Inner:\n    hidden = kernel\n")
+    for name in ("hidden", "Inner.hidden", "Inner", "pl"):
+        status, _, err = warm(house, {"kernel": name})
+        assert status == 2
+        assert name in err
+    assert not house.root.exists()
+
+
+@pytest.mark.conforms("cache.108")
+def test_a_tensor_of_terabytes_is_warmed(house: Any) -> None:
+    house.write(house.KERNELS + MORE)
+    huge = {"shape": [1 << 20, 1 << 20], "dtype": "FP32"}
+    status, report, err = warm(
+        house, {"kernel": "scaled", "tensors": {"x": huge, "out": huge}, "scalars": {"s": 2}}
+    )
+    assert status == 0, err
+    assert report["requests"][0]["shared"]
+
+
+@pytest.mark.conforms("cache.109")
+def test_requests_that_differ_in_a_scalar_share_their_artifact(house: Any) -> None:
+    house.write(house.KERNELS + MORE)
+    status, report, err = warm(
+        house,
+        *(
+            {"kernel": "scaled", "tensors": {"x": TENSOR, "out": TENSOR}, "scalars": {"s": value}}
+            for value in (2, 0.5, -3.25)
+        ),
+    )
+    assert status == 0, err
+    assert len({row["key"] for row in report["requests"]}) == 1
+    assert report["statistics"]["generation_builds"] == 1
+    assert report["statistics"]["binary_builds"] == 1
+
+
+STAT_WATCHED = """
+import os, sys
+seen = []
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+def watch(event, detail):
+    if event == "open" and not str(detail[0]).startswith("/proc") and (
+        (detail[2] or 0) & WRITING or set(detail[1] or "") & set("wax+")
+    ):
+        seen.append((event, str(detail[0])))
+    if event.startswith("fcntl.") or event in CHANGES:
+        seen.append((event, str(detail)))
+CHANGES = {"os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.chmod",
+           "os.utime", "os.truncate", "os.mkfifo"}
+sys.addaudithook(watch)
+import pypto.jit.__main__ as m
+status = m.main(["stat", "--root", sys.argv[1]])
+sys.exit(f"touched {seen}" if seen else status)
+"""
+
+
+@pytest.mark.conforms("cache.112")
+def test_stat_reads_beside_a_writer_and_touches_nothing(filled: Any) -> None:
+    for slot in (*filled.slots("generated"), *filled.slots("ready")):
+        for path in slot.rglob("*.py"):
+            path.chmod(0o644)
+            path.write_text("raise SystemExit(9)\n")
+    locks = [path for path in filled.root.rglob("*") if path.is_file() and "lock" in str(path)]
+    assert locks
+    held = [path.open("r+") for path in locks]
+    for file in held:
+        fcntl.flock(file, fcntl.LOCK_EX)
+    before = filled.tree(filled.root)
+    for directory in (filled.root, *(path for path in filled.root.rglob("*") if path.is_dir())):
+        directory.chmod(0o555)
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filled.import_roots)}
+    result = subprocess.run(
+        [sys.executable, "-Bc", STAT_WATCHED, str(filled.root)],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    for file in held:
+        file.close()
+    assert result.returncode == 0, result.stderr
+    totals = json.loads(result.stdout)["totals"]
+    assert (totals["generated"], totals["ready"], totals["damaged"]) == (1, 1, 0)
+    assert filled.tree(filled.root) == before
+
+
+@pytest.mark.conforms("cache.114")
+def test_every_spelling_of_a_target_gives_the_same_key(house: Any) -> None:
+    report = house.run(
+        """
+import warnings
+from pypto.backend import BackendType, ExecutionMode
+from pypto.runtime import RunConfig
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    configs = [
+        RunConfig(backend_type=BackendType.Ascend950, execution_mode=ExecutionMode.SIM),
+        RunConfig(arch=BackendType.Ascend950),
+    ]
+    report["silent"] = not caught
+    configs.append(RunConfig(platform="a5sim"))
+    report["warned"] = [item.category.__name__ for item in caught]
+report["keys"] = [kernels.kernel.compile(config=config).artifact_key for config in configs]
+report["other"] = kernels.kernel.compile().artifact_key
+"""
+    )
+    assert report["silent"]
+    assert report["warned"] == ["DeprecationWarning"]
+    assert None not in report["keys"]
+    assert len(set(report["keys"])) == 1
+    assert report["other"] not in report["keys"]

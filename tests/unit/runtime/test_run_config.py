@@ -51,6 +51,7 @@ def test_backend_type_is_the_architecture_and_cannot_be_assigned() -> None:
         config.backend_type = BackendType.Ascend910B  # type: ignore[misc]
 
 
+@pytest.mark.conforms("cache.114")
 def test_only_the_platform_spelling_is_deprecated() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
