@@ -117,11 +117,15 @@ class _Trees:
 
     def __init__(self, directories: Iterable[str]) -> None:
         found = list(dict.fromkeys(directories))
-        self._roots = [
+        outermost = [
             path
             for path in found
             if not any(path != other and _is_below(path, other) for other in found)
         ]
+        # In the order in which they, or what is below them, were named.
+        self._roots = list(
+            dict.fromkeys(next(r for r in outermost if _is_below(path, r)) for path in found)
+        )
         self._tree = {root: index for index, root in enumerate(self._roots)}
 
     def root_of(self, path: str) -> str | None:
