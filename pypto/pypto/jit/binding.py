@@ -15,6 +15,8 @@ from types import MappingProxyType
 
 from pypto.ir.dtypes import DTYPES, INDEX, DataType
 from pypto.ir.nodes import Direction, DynDim, ScalarType, TensorType
+from pypto.jit.captures import ATTEMPTS, Captures
+from pypto.jit.declaration import Declared
 from pypto.jit.values import Unidentifiable, encode, with_members
 from pypto.language.markers import RUNTIME
 from pypto.language.source import ConstValue, ParamAnnotation, ParamCategory
@@ -160,7 +162,7 @@ class Signature:
     def _sample(self, param: ParamAnnotation, value: object) -> Argument:
         category = param.category
         if category is ParamCategory.CONSTEXPR:
-            return ConstValue(value)
+            return self._constant(param, value)
         tensor = _is_tensor(value)
         if category is ParamCategory.SCALAR or (
             category is ParamCategory.UNANNOTATED and not tensor
@@ -207,10 +209,27 @@ class Signature:
             for axis, extent in enumerate(shape)
         )
 
+    def _constant(self, param: ParamAnnotation, value: object) -> ConstValue:
+        """The value as it is now: its owner may change it while the kernel is compiled."""
+        try:
+            for _ in range(ATTEMPTS):
+                captures = Captures(
+                    represent=_no_kernel, own=_no_special, mentioned=self._attributes
+                )
+                frozen = captures.freeze(value)
+                if captures.guards(_no_special).hold():
+                    break
+        except Unidentifiable as error:
+            raise self._unfit(param.name, value, error) from error
+        return ConstValue(frozen, captures.attributes)
+
+    def _unfit(self, name: str, value: object, error: Unidentifiable) -> TypeError:
+        return TypeError(f"{self._name}(): constexpr {name!r} cannot be {value!r} ({error})")
+
     def _annotated(self, param: ParamAnnotation, given: object) -> Argument:
         if param.category is ParamCategory.CONSTEXPR:
             value = self._default(param) if given is _UNSET else given
-            return ConstValue(value)
+            return self._constant(param, value)
         if param.category is ParamCategory.UNANNOTATED:
             raise TypeError(
                 f"{self._name}(): cannot infer parameter {param.name!r}: it has no annotation; "
@@ -246,18 +265,21 @@ class Signature:
                 return (name, "tensor", extents, dtype.name, "nd")
             case ScalarType(dtype):
                 return (name, "scalar", dtype.name)
-            case ConstValue(value):
+            case ConstValue(value, attributes):
+                read = attributes.read
+                special = partial(with_members, self._attributes, _no_special, read=read)
                 try:
-                    special = partial(with_members, self._attributes, _no_special)
-                    return (name, "constexpr", encode(value, special))
+                    return (name, "constexpr", encode(value, special, read=read))
                 except Unidentifiable as error:
-                    raise TypeError(
-                        f"{self._name}(): constexpr {name!r} cannot be {value!r} ({error})"
-                    ) from error
+                    raise self._unfit(name, value, error) from error
 
 
 def _no_special(_: object) -> None:
     return None
+
+
+def _no_kernel(declared: Declared) -> object:
+    raise Unidentifiable("a kernel function is no constant; call it by its name")
 
 
 def _is_tensor(value: object) -> bool:

@@ -158,7 +158,7 @@ class JITFunction(Declared):
             signature = Signature(
                 self.__name__,
                 params,
-                _defaults(self._func),
+                snapshot.defaults,
                 bound_dynamic(snapshot.entry),
                 snapshot.attributes(),
             )
@@ -185,16 +185,6 @@ def _bind(signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     if signature.is_signature_request(args, kwargs):
         return signature.bind_signature(kwargs)
     return signature.bind_samples(signature.positional(args, kwargs))
-
-
-def _defaults(function: FunctionType) -> Mapping[str, object]:
-    code = function.__code__
-    given = function.__defaults__ or ()
-    names = code.co_varnames[: code.co_argcount]
-    return {
-        **dict(zip(names[len(names) - len(given) :], given, strict=True)),
-        **(function.__kwdefaults__ or {}),
-    }
 
 
 class JitDecorator:

@@ -123,7 +123,7 @@ def _function(
     shown = text.decode("utf-8", "surrogatepass").removeprefix("if 1:\n")
     yield Input(of, "text", shown)
     yield Input(of, "defaults", _whole(defaults, units))
-    uses = {use.name: use for use in parsed.names}
+    uses = {use.name: use for use in parsed.facts.names}
     rest = iter(names)
     for name in rest:
         where = str(next(rest, "absent"))

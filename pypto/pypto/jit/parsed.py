@@ -9,7 +9,7 @@ from types import CodeType
 
 from pypto.jit.declaration import Declaration
 from pypto.jit.module_text import ModuleText
-from pypto.jit.names import NameUse, attribute_names, outside_names
+from pypto.jit.names import TextFacts, facts_of
 
 # The part of co_flags that changed how the text was compiled; `nested_scopes` is what every code
 # object of a nested function carries and no choice of the file's.
@@ -31,15 +31,16 @@ class SourceChanged(Exception):
 class ParsedFunction:
     """The text of a function and what it says.
 
-    `tree` was parsed from `lines` joined; `first_line` is the line of its ``def`` in the file.
-    Lines keep their indentation: an indented function is preceded by one line that opens a block.
+    `code` is the function's own. `tree` was parsed from `lines` joined; `first_line` is the line
+    of its ``def`` in the file. Lines keep their indentation: an indented function is preceded by
+    one line that opens a block.
     """
 
+    code: CodeType
     tree: ast.FunctionDef
     lines: tuple[str, ...]
     first_line: int
-    names: tuple[NameUse, ...]
-    attributes: tuple[str, ...]
+    facts: TextFacts
 
     @property
     def text(self) -> bytes:
@@ -73,11 +74,11 @@ def parse(declaration: Declaration) -> ParsedFunction:
         )
     offset = 2 if lines[0] == _BLOCK else 1
     return ParsedFunction(
+        code=code,
         tree=tree,
         lines=lines,
         first_line=code.co_firstlineno + tree.lineno - offset,
-        names=outside_names(tree),
-        attributes=attribute_names(tree),
+        facts=facts_of(tree),
     )
 
 

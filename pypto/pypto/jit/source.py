@@ -7,22 +7,29 @@ taking it again would give another one. Between two calls only the guards are as
 from __future__ import annotations
 
 import builtins
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from types import BuiltinFunctionType, CellType, FunctionType, MappingProxyType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    MappingProxyType,
+    ModuleType,
+)
 
 from pypto.ir.external import ExternalKernel
+from pypto.jit.captures import ATTEMPTS, Captures, Guards
 from pypto.jit.declaration import Declaration, Declared
 from pypto.jit.module_text import ModuleText, read_again
 from pypto.jit.names import NameUse
 from pypto.jit.parsed import ParsedFunction, SourceChanged, compiles_to, parse
-from pypto.jit.values import Unidentifiable, encode, has_members, is_immutable, with_members
+from pypto.jit.values import ABSENT, Unidentifiable
 from pypto.language.source import FunctionSource
 from pypto_store.digest import Digest
 from pypto_store.records import RecordBuilder
 
-_ABSENT = object()
 _PLAIN = frozenset(
     {bool, int, float, complex, str, bytes, type(None), tuple, list, dict, set, frozenset}
 )
@@ -31,45 +38,12 @@ _OWN_PACKAGES = frozenset({"pypto", "pypto_store", "pypto_toolchains"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Guards:
-    """What must still be so for a snapshot to be current.
-
-    `items`: (mapping, key, value), the value being `_ABSENT` where the key must be missing.
-    `attributes`: (object, attribute, value) likewise. `mutables`: (object, its encoding, the
-    attributes that take part in it).
-    """
-
-    items: tuple[tuple[Mapping[str, object], str, object], ...]
-    attributes: tuple[tuple[object, str, object], ...]
-    mutables: tuple[tuple[object, bytes, tuple[str, ...]], ...]
-
-    def hold(self) -> bool:
-        """Whether everything captured is what it was. No I/O."""
-        for mapping, key, value in self.items:
-            found = mapping.get(key, _ABSENT)
-            if found is not value and not _equal(found, value):
-                return False
-        try:
-            for owner, name, value in self.attributes:
-                found = getattr(owner, name, _ABSENT)
-                if found is not value and not _equal(found, value):
-                    return False
-            for value, encoding, names in self.mutables:
-                if encode(value, partial(with_members, names, _refuse)) != encoding:
-                    return False
-        except Exception:  # noqa: BLE001 - the user's property may raise anything
-            # That, an emptied cell, or a container that now holds something without an identity.
-            return False
-        return True
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class SourceSnapshot:
     """A kernel and all it depends on, at one moment.
 
     `digest` is None where something has no identity across processes; `bypass` then says what.
     `functions` are the entry and its helpers, each with what it was parsed from; `fields` is what
-    the digest covers of each, in the same order.
+    the digest covers of each, in the same order. `defaults` are the entry's own, by parameter.
     """
 
     entry: FunctionSource
@@ -78,6 +52,7 @@ class SourceSnapshot:
     guards: Guards
     functions: tuple[tuple[Declaration, ParsedFunction], ...]
     fields: tuple[tuple[str | bytes | bool, ...], ...]
+    defaults: Mapping[str, object]
 
     def source_map(self) -> Mapping[str, tuple[str, int]]:
         """From unit to the file that holds the function and the line of its ``def``."""
@@ -103,7 +78,9 @@ class SourceSnapshot:
 
     def attributes(self) -> tuple[str, ...]:
         """Every attribute that one of the functions mentions."""
-        return tuple(sorted({name for _, parsed in self.functions for name in parsed.attributes}))
+        return tuple(
+            sorted({name for _, parsed in self.functions for name in parsed.facts.attributes})
+        )
 
     def texts(self) -> tuple[ModuleText, ...]:
         """The distinct files the functions were cut from."""
@@ -130,34 +107,48 @@ class SourceCapture:
         self._parsed: dict[Declaration, ParsedFunction] = {}
 
     def take(self) -> SourceSnapshot:
-        """The function, its helpers and what they use, as they are now.
+        """The function, its helpers and what they use, as they are at one moment.
 
         Raises SourceMissing or SourceChanged when a text is not there or is another function's.
         """
-        walk = _Snapshot(self._parsed, ())
-        taken = walk.take(self._declaration)
-        if walk.met_members:
+        for _ in range(ATTEMPTS):
+            taken = self._take_once()
+            if taken.guards.hold():
+                return taken
+        name = self._declaration.function.__name__
+        told = f"source of the kernel has no identity: the values that {name!r} uses keep changing"
+        return dataclasses.replace(taken, digest=None, bypass=told)
+
+    def _take_once(self) -> SourceSnapshot:
+        """A snapshot whose values may be of different moments."""
+        mentioned: tuple[str, ...] = ()
+        while True:
+            walk = _Snapshot(self._parsed, mentioned)
+            taken = walk.take(self._declaration)
             # An object may be passed on and used by any of the functions, which are known now.
-            taken = _Snapshot(self._parsed, taken.attributes()).take(self._declaration)
-        return taken
+            known = tuple(sorted({*mentioned, *taken.attributes()}))
+            if not walk.met_members or known == mentioned:
+                return taken
+            mentioned = known
 
 
 class _Snapshot:
-    """The walk that takes one snapshot; `mentioned` are the attributes of objects to encode."""
+    """The walk that takes one snapshot; `mentioned` are the attributes of objects to capture."""
 
     def __init__(
         self, parsed: dict[Declaration, ParsedFunction], mentioned: tuple[str, ...]
     ) -> None:
-        self.met_members = False
         self._parsed = parsed
-        self._mentioned = mentioned
         self._sources: dict[Declaration, FunctionSource] = {}
         self._order: list[Declaration] = []
         self._fields: list[tuple[str | bytes | bool, ...]] = []
-        self._items: list[tuple[Mapping[str, object], str, object]] = []
-        self._attributes: list[tuple[object, str, object]] = []
-        self._mutables: list[tuple[object, bytes, tuple[str, ...]]] = []
         self._bypass: str | None = None
+        self._captures = Captures(represent=self._represent, own=_own_name, mentioned=mentioned)
+
+    @property
+    def met_members(self) -> bool:
+        """Whether there are objects whose attributes depend on what is mentioned."""
+        return self._captures.met_members
 
     def take(self, declaration: Declaration) -> SourceSnapshot:
         entry = self._visit(declaration)
@@ -169,9 +160,10 @@ class _Snapshot:
             entry=entry,
             digest=digest,
             bypass=self._bypass,
-            guards=Guards(tuple(self._items), tuple(self._attributes), tuple(self._mutables)),
+            guards=self._captures.guards(_own_name),
             functions=tuple((item, self._parsed[item]) for item in self._order),
             fields=tuple(self._fields),
+            defaults=MappingProxyType(self._defaults(declaration.function)),
         )
 
     def _visit(self, declaration: Declaration) -> FunctionSource:
@@ -179,11 +171,18 @@ class _Snapshot:
         known = self._sources.get(declaration)
         if known is not None:
             return known
+        captures = self._captures
+        function = declaration.function
+        code = captures.slot(function, "__code__")
         parsed = self._parsed.get(declaration)
         if parsed is None:
             parsed = self._parsed[declaration] = parse(declaration)
+        if parsed.code is not code:
+            raise SourceChanged(
+                f"the code of kernel {function.__name__!r} was replaced after it was decorated; "
+                "decorate the new function"
+            )
         namespace: dict[str, object] = {}
-        function = declaration.function
         source = self._sources[declaration] = FunctionSource(
             name=function.__name__,
             unit=declaration.unit,
@@ -195,100 +194,102 @@ class _Snapshot:
             lines=parsed.lines,
             auto_scope=declaration.auto_scope,
             external=declaration.external,
+            attributes=captures.attributes,
         )
         self._order.append(declaration)
         position = len(self._fields)
         self._fields.append(())
+        defaults = (
+            captures.slot(function, "__defaults__"),
+            captures.slot(function, "__kwdefaults__"),
+        )
         fields: list[str | bytes | bool] = [
             declaration.unit,
             declaration.kind.value,
-            self._encode("level", declaration.level, ()),
+            self._leaf("level", declaration.level)[1],
             declaration.auto_scope,
             parsed.text,
-            self._encode(
-                "defaults", (function.__defaults__, function.__kwdefaults__), self._mentioned
-            ),
+            self._leaf("defaults", defaults)[1],
         ]
-        for name in ("__code__", "__defaults__", "__kwdefaults__"):
-            self._attributes.append((function, name, getattr(function, name)))
-        scope = _Scope(declaration)
-        for use in parsed.names:
-            where, value = self._resolve(scope, use.name)
+        scope = _Scope(declaration, captures)
+        for use in parsed.facts.names:
+            where, value = scope.find(use.name)
             fields += (use.name, where)
-            if value is not _ABSENT:
-                namespace[use.name] = self._for_parser(value)
-                fields.append(self._use(use, value))
+            if value is not ABSENT:
+                namespace[use.name], encoding = self._use(use, value)
+                fields.append(encoding)
         self._fields[position] = tuple(fields)
         return source
 
-    def _resolve(self, scope: _Scope, name: str) -> tuple[str, object]:
-        """The value of a name, where it was found, and a guard for it."""
-        cell = scope.cells.get(name)
-        if cell is not None:
-            try:
-                value = cell.cell_contents
-            except ValueError:
-                value = _ABSENT
-            else:
-                self._attributes.append((cell, "cell_contents", value))
-            if value is not _ABSENT:
-                return "closure", value
-        if name in scope.enclosing:
-            return "enclosing", scope.enclosing[name]
-        value = scope.globals.get(name, _ABSENT)
-        self._items.append((scope.globals, name, value))
-        if value is not _ABSENT:
-            return "global", value
-        value = scope.builtins.get(name, _ABSENT)
-        self._items.append((scope.builtins, name, value))
-        return ("builtin" if value is not _ABSENT else "absent"), value
+    def _defaults(self, function: FunctionType) -> dict[str, object]:
+        slot = self._captures.slot
+        code, given, named = (
+            slot(function, name) for name in ("__code__", "__defaults__", "__kwdefaults__")
+        )
+        assert isinstance(code, CodeType)
+        assert isinstance(given, tuple | None)
+        assert isinstance(named, dict | None)
+        given = given or ()
+        names = code.co_varnames[: code.co_argcount]
+        return {
+            **dict(zip(names[len(names) - len(given) :], given, strict=True)),
+            **(named or {}),
+        }
 
-    def _for_parser(self, value: object) -> object:
-        return self._visit(value.declaration) if isinstance(value, Declared) else value
+    def _represent(self, declared: Declared) -> FunctionSource:
+        return self._visit(declared.declaration)
 
-    def _use(self, use: NameUse, value: object) -> bytes:
-        """The encoding of a used name; descends only where the name itself says too little."""
+    def _use(self, use: NameUse, value: object) -> tuple[object, bytes]:
+        """What the parser sees of a used name, and its encoding.
+
+        Descends only where the name itself says too little.
+        """
         own = _own_name(value)
         if own is not None:
-            return b"".join((own, *(b"\0" + ".".join(path).encode() for path in use.paths)))
+            paths = (b"\0" + ".".join(path).encode() for path in use.paths)
+            return value, b"".join((own, *paths))
+        shown = value
         parts: list[bytes] = []
         for path in use.paths:
-            parts += (".".join(path).encode(), b"\0", self._descend(use.name, value, path))
-        return b"".join(parts)
+            if path and _is_namespace(value):
+                encoding = self._descend(use.name, value, path)
+            else:
+                shown, encoding = self._leaf(use.name, value)
+            parts += (".".join(path).encode(), b"\0", encoding)
+        return shown, b"".join(parts)
 
     def _descend(self, name: str, value: object, path: tuple[str, ...]) -> bytes:
         """The encoding of the first value on `path` that is one, guarding every step."""
-        shown = name
-        for attribute in path:
-            if not _is_namespace(value) or _own_name(value) is not None:
-                break
+        told = name
+        for position, attribute in enumerate(path, start=1):
+            told = f"{told}.{attribute}"
             try:
-                found = getattr(value, attribute, _ABSENT)
+                found = self._captures.attribute(value, attribute)
             except Exception as error:  # noqa: BLE001 - the user's property may raise anything
-                return self._give_up(f"{shown}.{attribute} cannot be read: {error!r}")
-            shown = f"{shown}.{attribute}"
-            self._attributes.append((value, attribute, found))
-            if found is _ABSENT:
+                return self._give_up(f"{told} cannot be read: {error!r}")
+            owner, value = value, found
+            if found is ABSENT:
+                self._captures.show(owner, attribute, ABSENT)
                 return b"absent"
-            value = found
-        own = _own_name(value)
-        if own is not None:
-            return own + b"\0" + ".".join(path).encode()
-        return self._leaf(shown, value)
+            own = _own_name(value)
+            if own is not None:
+                self._captures.show(owner, attribute, value)
+                return own + b"\0" + ".".join(path).encode()
+            if position == len(path) or not _is_namespace(value):
+                shown, encoding = self._leaf(told, value)
+                self._captures.show(owner, attribute, shown)
+                return encoding
+            self._captures.show_unless_shown(owner, attribute, value)
+        raise AssertionError("a path has at least one attribute")
 
-    def _leaf(self, name: str, value: object) -> bytes:
-        encoding = self._encode(name, value, self._mentioned)
-        if self._special(value) is None and not (
-            is_immutable(value) and encoding == self._encode(name, value, ())
-        ):
-            self._mutables.append((value, encoding, self._mentioned))
-        return encoding
-
-    def _encode(self, name: str, value: object, mentioned: tuple[str, ...]) -> bytes:
+    def _leaf(self, name: str, value: object) -> tuple[object, bytes]:
+        """A value as it is now, for good, and its encoding."""
         try:
-            return encode(value, partial(with_members, mentioned, self._special))
+            frozen = self._captures.freeze(value)
+            return frozen, self._captures.encode(frozen, self._special)
         except (Unidentifiable, RecursionError) as error:
-            return self._give_up(f"{name!r}: {error}")
+            shown = self._represent(value) if isinstance(value, Declared) else value
+            return shown, self._give_up(f"{name!r}: {error}")
 
     def _give_up(self, reason: str) -> bytes:
         if self._bypass is None:
@@ -296,37 +297,43 @@ class _Snapshot:
         return b""
 
     def _special(self, value: object) -> bytes | None:
-        if isinstance(value, Declared):
-            self._visit(value.declaration)
-            return b"function\0%d" % self._order.index(value.declaration)
-        own = _own_name(value)
-        self.met_members |= has_members(value) and _own_name(type(value)) is None
-        return own
+        if isinstance(value, FunctionSource):
+            sources = [self._sources[declaration] for declaration in self._order]
+            return b"function\0%d" % sources.index(value)
+        return _own_name(value)
 
 
 class _Scope:
     """Where the names of one function are looked up."""
 
-    __slots__ = ("builtins", "cells", "enclosing", "globals")
+    __slots__ = ("_builtins", "_captures", "_cells", "_enclosing", "_globals")
 
-    def __init__(self, declaration: Declaration) -> None:
+    def __init__(self, declaration: Declaration, captures: Captures) -> None:
         function = declaration.function
-        self.cells: dict[str, CellType] = dict(
+        self._captures = captures
+        self._cells: dict[str, CellType] = dict(
             zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         )
-        self.enclosing = declaration.enclosing
-        self.globals: Mapping[str, object] = function.__globals__
-        found = function.__globals__.get("__builtins__", builtins)
-        self.builtins: Mapping[str, object] = (
-            vars(found) if isinstance(found, ModuleType) else found
-        )
+        self._enclosing = declaration.enclosing
+        self._globals = function.__globals__
+        found = self._globals.get("__builtins__")
+        self._builtins: dict[str, object] = found if isinstance(found, dict) else vars(builtins)
 
-
-def _equal(found: object, value: object) -> bool:
-    """Whether another object is the same value to a kernel: properties make a new one each time."""
-    if type(found) is not type(value) or not (is_immutable(found) and is_immutable(value)):
-        return False
-    return encode(found, _refuse) == encode(value, _refuse)
+    def find(self, name: str) -> tuple[str, object]:
+        """Where a name is found, and its value, guarded; ABSENT if it has none."""
+        cell = self._cells.get(name)
+        if cell is not None:
+            try:
+                return "closure", self._captures.slot(cell, "cell_contents")
+            except ValueError:
+                self._captures.empty(cell)
+        if name in self._enclosing:
+            return "enclosing", self._enclosing[name]
+        value = self._captures.item(self._globals, name)
+        if value is not ABSENT:
+            return "global", value
+        value = self._captures.item(self._builtins, name)
+        return ("builtin" if value is not ABSENT else "absent"), value
 
 
 def _is_namespace(value: object) -> bool:
@@ -355,11 +362,6 @@ def _own_name(value: object) -> bytes | None:
 
 def _is_own(module: str) -> bool:
     return module.partition(".")[0] in _OWN_PACKAGES
-
-
-def _refuse(value: object) -> bytes | None:
-    """A container that is guarded holds plain values and names of ours."""
-    return _own_name(value)
 
 
 __all__ = ["Guards", "SourceCapture", "SourceChanged", "SourceSnapshot", "texts_now"]

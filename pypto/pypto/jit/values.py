@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 Encoder = Callable[[object], "bytes | None"]
 """Encodes the values a caller knows more about; None for any other."""
 
+Reader = Callable[[object, str], object]
+"""Reads an attribute; AttributeError where there is none."""
+
 _MAX_DEPTH = 32
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis))
-_NAN = float("nan")
-_ABSENT = object()
+ABSENT = object()
+"""What reading an attribute gives where there is none."""
 
 
 class Unidentifiable(Exception):
@@ -40,8 +42,11 @@ def is_immutable(value: object) -> bool:
     return False
 
 
-def encode(value: object, special: Encoder, depth: int = 0) -> bytes:
-    """The encoding of `value`; Unidentifiable if it, or something in it, has none."""
+def encode(value: object, special: Encoder, depth: int = 0, *, read: Reader = getattr) -> bytes:
+    """The encoding of `value`; Unidentifiable if it, or something in it, has none.
+
+    What an enum member or a record stores is read with `read`.
+    """
     if depth > _MAX_DEPTH:
         raise Unidentifiable("a value is nested too deeply")
     own = special(value)
@@ -56,12 +61,12 @@ def encode(value: object, special: Encoder, depth: int = 0) -> bytes:
         return b"b1" if value else b"b0"
     if isinstance(value, enum.Enum):
         _refuse_operators(kind, special)
-        inside = encode(value.value, special, depth + 1)
+        inside = encode(read(value, "value"), special, depth + 1, read=read)
         return _framed(b"e", _name(kind) + b"." + _utf8(value.name) + b"\0" + inside)
     if isinstance(value, int) and kind is int:
         return _framed(b"i", b"%x" % value)  # hexadecimal: decimal digits are limited
     if isinstance(value, float) and kind is float:
-        return b"f" + struct.pack(">d", _NAN if math.isnan(value) else value)
+        return b"f" + struct.pack(">d", value)  # math.copysign tells even NaNs apart
     if isinstance(value, complex) and kind is complex:
         return b"c" + struct.pack(">dd", value.real, value.imag)
     if isinstance(value, str) and kind is str:
@@ -69,21 +74,21 @@ def encode(value: object, special: Encoder, depth: int = 0) -> bytes:
     if isinstance(value, bytes) and kind is bytes:
         return _framed(b"y", value)
     if isinstance(value, tuple | list) and kind in (tuple, list):
-        items = b"".join(encode(item, special, depth + 1) for item in value)
+        items = b"".join(encode(item, special, depth + 1, read=read) for item in value)
         return _framed(b"t" if kind is tuple else b"l", items)
     if isinstance(value, dict) and kind is dict:
         items = b"".join(
-            encode(key, special, depth + 1) + encode(item, special, depth + 1)
+            encode(key, special, depth + 1, read=read) + encode(item, special, depth + 1, read=read)
             for key, item in value.items()
         )
         return _framed(b"d", items)
     if isinstance(value, set | frozenset) and kind in (set, frozenset):
-        encoded = sorted(encode(item, special, depth + 1) for item in value)
+        encoded = sorted(encode(item, special, depth + 1, read=read) for item in value)
         return _framed(b"S" if kind is set else b"F", b"".join(encoded))
     if is_record(value):
         _refuse_operators(kind, special)
         items = b"".join(
-            encode(getattr(value, field.name), special, depth + 1)
+            encode(read(value, field.name), special, depth + 1, read=read)
             for field in dataclasses.fields(value)  # type: ignore[arg-type]
         )
         return _framed(b"D", _name(kind) + b"\0" + items)
@@ -102,29 +107,51 @@ def has_members(value: object) -> bool:
     return isinstance(value, enum.Enum) or is_record(value)
 
 
-def with_members(names: tuple[str, ...], special: Encoder, value: object) -> bytes | None:
+def with_members(
+    names: tuple[str, ...], special: Encoder, value: object, *, read: Reader = getattr
+) -> bytes | None:
     """`special`, and for an enum member or a record what its attributes `names` come to.
 
     A property is computed by code and from values that are in no field of its object. Methods
-    are left out: a kernel cannot call them.
+    are left out, because a kernel cannot call them; those that its operators would call are
+    refused.
     """
     own = special(value)
     if own is not None or not has_members(value) or special(type(value)) is not None:
         return own
+    _refuse_own(type(value), _IMPLICIT.intersection(names), special)
 
     def inside(item: object) -> bytes | None:
-        return None if item is value else with_members(names, special, item)
+        return None if item is value else with_members(names, special, item, read=read)
 
     members = []
-    for name in set(names).difference(_stored(value)):
-        try:
-            member = getattr(value, name, _ABSENT)
-        except Exception as error:
-            raise Unidentifiable(f"{name} of {value!r} cannot be read: {error!r}") from error
-        if member is not _ABSENT and not callable(member):
-            members.append(_framed(b"m", _utf8(name)) + encode(member, inside))
+    for name in members_beside(value, names):
+        member = read_member(value, name, read)
+        if member is not ABSENT and not callable(member):
+            members.append(_framed(b"m", _utf8(name)) + encode(member, inside, read=read))
     members.sort()
-    return encode(value, inside) + b"".join(members) if members else None
+    return encode(value, inside, read=read) + b"".join(members) if members else None
+
+
+def members_beside(value: object, names: Iterable[str]) -> set[str]:
+    """Those of `names` that a member or a record does not store, special methods left out."""
+    stored = _stored(value)
+    return {name for name in names if name not in stored and name not in _IMPLICIT}
+
+
+def stored_members(value: object) -> tuple[str, ...]:
+    """The attributes from which a member or a record is identified."""
+    return ("value",) if isinstance(value, enum.Enum) else _stored(value)
+
+
+def read_member(value: object, name: str, read: Reader = getattr) -> object:
+    """An attribute, or `ABSENT`; Unidentifiable if reading it raises anything else."""
+    try:
+        return read(value, name)
+    except AttributeError:
+        return ABSENT
+    except Exception as error:
+        raise Unidentifiable(f"{name} of {value!r} cannot be read: {error!r}") from error
 
 
 def _stored(value: object) -> tuple[str, ...]:
@@ -146,14 +173,29 @@ _OPERATORS = frozenset(
 )
 
 
+# Methods that comparisons and formatted strings call; classes made by the interpreter have them.
+_IMPLICIT = frozenset(
+    f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge", "str", "repr", "format")
+)
+
+
 def _refuse_operators(kind: type, special: Encoder) -> None:
     """Unidentifiable for a class whose instances compute by code of the user's own."""
+    _refuse_own(kind, _OPERATORS, special)
+
+
+def _refuse_own(kind: type, names: frozenset[str], special: Encoder) -> None:
     for base in kind.__mro__:
         if base.__module__ in ("builtins", "enum") or special(base) is not None:
             continue
-        for name in _OPERATORS.intersection(vars(base)):
-            # The enum module copies its own into the classes of flags.
-            if getattr(vars(base)[name], "__module__", None) not in (None, "enum"):
+        for name in names.intersection(vars(base)):
+            method = vars(base)[name]
+            # The enum module copies its own into the classes of flags, and what the dataclass
+            # decorator writes has no file.
+            if getattr(method, "__module__", None) in (None, "enum"):
+                continue
+            code = getattr(method, "__code__", None)
+            if code is None or code.co_filename != "<string>":
                 raise Unidentifiable(f"{base.__qualname__}.{name} has no identity")
 
 

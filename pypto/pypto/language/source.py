@@ -5,13 +5,39 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from pypto.ir.external import ExternalKernel
 from pypto.ir.nodes import Direction, FunctionKind, ScalarType, Span, TensorType
 
 # The kinds of values that may stand for a name at compile time; lists and tuples of them too.
 Static = object
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CapturedAttributes:
+    """Attributes of the user's objects as a snapshot saw them.
+
+    ``values`` maps an owner's ``id`` and a name to the owner, which is thereby kept, and the
+    value, `NO_ATTRIBUTE` where there was none. Whatever is not in it cannot change, and is read
+    from the object.
+    """
+
+    values: Mapping[tuple[int, str], tuple[object, object]]
+
+    def read(self, owner: object, name: str) -> object:
+        """The attribute; AttributeError if there was none."""
+        captured = self.values.get((id(owner), name))
+        if captured is None:
+            return getattr(owner, name)
+        if captured[1] is NO_ATTRIBUTE:
+            raise AttributeError(name)
+        return captured[1]
+
+
+NO_ATTRIBUTE = object()
+NO_ATTRIBUTES = CapturedAttributes(MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +52,7 @@ class FunctionSource:
     ``namespace`` maps every free name of body, annotations (string ones too) and defaults to its
     value: closure, then globals, then builtins; a name that has no value is absent. A function
     decorated with ``pl.jit`` or one of its kinds is represented by its own ``FunctionSource``.
+    ``attributes`` are those of the values in it that might have changed since.
 
     ``external`` has the C++ files of a function that only declares a kernel: its body says nothing.
     """
@@ -40,6 +67,7 @@ class FunctionSource:
     lines: tuple[str, ...] = ()
     auto_scope: bool = True
     external: ExternalKernel | None = None
+    attributes: CapturedAttributes = NO_ATTRIBUTES
 
     def span(self, node: ast.AST) -> Span:
         """The position of a node of ``tree``, independent of where the function stands."""
@@ -96,9 +124,10 @@ class ParamAnnotation:
 @dataclass(frozen=True, slots=True)
 class ConstValue:
     """The value of a ``pl.constexpr`` parameter: int, float, bool, str, dtype, enum member, or a
-    list or tuple of those."""
+    list or tuple of those, with the attributes of it that might change."""
 
     value: Static
+    attributes: CapturedAttributes = field(default=NO_ATTRIBUTES, compare=False, repr=False)
 
 
 # What a parameter is in one program: the type of its argument, or its value.

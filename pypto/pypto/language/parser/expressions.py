@@ -79,7 +79,7 @@ def _attribute(frame: Frame, node: ast.Attribute, hint: str) -> Value:
             InvalidOperationError, node, f"{show_value(base)} has no attribute {node.attr!r}"
         )
     try:
-        return getattr(base, node.attr)
+        return frame.builder.attributes.read(base, node.attr)
     except AttributeError:
         names = [name for name in dir(base) if not name.startswith("_")]
         hint = did_you_mean(node.attr, names)

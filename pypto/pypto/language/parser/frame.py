@@ -33,7 +33,7 @@ from pypto.language.parser.diagnostics.exceptions import (
     UnsupportedFeatureError,
 )
 from pypto.language.parser.values import Unbound, Value
-from pypto.language.source import FunctionSource
+from pypto.language.source import CapturedAttributes, FunctionSource
 
 # The assembler accepts 64 blocks inside each other, the function's own among them.
 MAX_NESTING = 60
@@ -50,6 +50,8 @@ class Builder:
 
     call: Callable[[Frame, ast.Call, str], Value]
     block: Callable[[Frame, Sequence[ast.stmt]], None]
+    # Attributes of the user's objects as they were captured; all frames share them.
+    attributes: CapturedAttributes
     functions: dict[str, Function] = field(default_factory=dict)
     specializations: dict[object, str] = field(default_factory=dict)
     # Sources whose parsing has begun and not ended, to find recursion.

@@ -16,6 +16,7 @@ from pypto.language.parser.signature import annotation_frame, bound_dynamic, rea
 from pypto.language.parser.statements import block
 from pypto.language.source import (
     Argument,
+    CapturedAttributes,
     ConstValue,
     FunctionSource,
     ParamAnnotation,
@@ -32,9 +33,9 @@ def parse_program(
     ``pl.constexpr``. Raises a :class:`ParserError` that points into the user's file. The body is
     never executed.
     """
-    builder = Builder(call=call, block=block)
     frame = annotation_frame(entry)
     bound = _bound(frame, entry, arguments)
+    builder = Builder(call, block, _attributes(entry, bound))
     try:
         defined = define_function(builder, entry, bound)
     except RecursionError:
@@ -45,6 +46,17 @@ def parse_program(
         sys.stdout.write("".join(line + "\n" for line in builder.prints))
     # Callees were finished before their callers, so insertion order is callees first.
     return Program(name, MappingProxyType(dict(builder.functions)), defined)
+
+
+def _attributes(entry: FunctionSource, bound: Mapping[str, Argument]) -> CapturedAttributes:
+    """What was captured of the entry's outside and of its constants."""
+    constants = [item.attributes.values for item in bound.values() if isinstance(item, ConstValue)]
+    if not any(constants):
+        return entry.attributes
+    merged = dict(entry.attributes.values)
+    for values in constants:
+        merged.update(values)
+    return CapturedAttributes(merged)
 
 
 def bind_arguments(entry: FunctionSource, arguments: Mapping[str, Argument]) -> dict[str, Argument]:

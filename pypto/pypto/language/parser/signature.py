@@ -51,7 +51,7 @@ def positional_count(source: FunctionSource) -> int:
 
 def annotation_frame(source: FunctionSource) -> Frame:
     """A frame in which annotations and defaults are evaluated: no locals, no operations."""
-    builder = Builder(call=_annotation_call, block=_no_block)
+    builder = Builder(_annotation_call, _no_block, source.attributes)
     return Frame(builder, source, source.kind, Values(), {}, {}, [])
 
 
