@@ -9,12 +9,13 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from intercepted import DONE, Run, Unavailable, intercepted, uncounted
+from intercepted import DONE, KILL, Run, Unavailable, intercepted, uncounted
 from pypto_store import ArtifactStore, Failure, Hit, Miss, Published, iterate_entries
 from pypto_store.layout import Layout
 from pypto_store.locks import acquire
@@ -82,7 +83,9 @@ def clean_build(base, spec=READY, key="one"):
         calls.append(directory)
         write_payload(directory)
 
-    result = store.get_or_build(sample_key(key), spec, builder, private_parent=base / "again")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        result = store.get_or_build(sample_key(key), spec, builder, private_parent=base / "again")
     store._lease.drop()
     return result, len(calls)
 
@@ -222,6 +225,17 @@ def but_for_syncs(_, call):
     return DONE if call.name in ("fsync", "sync_file_range") else None
 
 
+def rehearse(operation: Operation, base: Path) -> Run:
+    """The operation without faults, to count its calls."""
+    try:
+        run = perform(operation, base, but_for_syncs)
+    except Unavailable as error:
+        pytest.skip(str(error))
+    assert run.answer.kind == operation.sound
+    assert run.answer.left == ()
+    return run
+
+
 @pytest.fixture(params=OPERATIONS)
 def operation(request):
     return OPERATIONS[request.param]
@@ -239,12 +253,7 @@ def test_every_call_with_every_errno(tmp_path, operation, record_property):
     before = snapshot(template)
     base = tmp_path / "base"
     copy(template, base)
-    try:
-        rehearsal = perform(operation, base, but_for_syncs)
-    except Unavailable as error:
-        pytest.skip(str(error))
-    assert rehearsal.answer.kind == operation.sound
-    assert rehearsal.answer.left == ()
+    rehearsal = rehearse(operation, base)
     count = len(rehearsal.calls)
     kinds = set()
     struck = 0
@@ -268,6 +277,36 @@ def test_every_call_with_every_errno(tmp_path, operation, record_property):
     record_property("failed_calls", struck)
     print(f"{count} calls, {struck} failed")
     assert snapshot(template) == before
+
+
+WRITING = [name for name, operation in OPERATIONS.items() if operation.writes]
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_kill_before_every_call(tmp_path, name, record_property):
+    operation = OPERATIONS[name]
+    template = tmp_path / "template"
+    template.mkdir()
+    operation.prepare(template)
+    base = tmp_path / "base"
+    copy(template, base)
+    count = len(rehearse(operation, base).calls)
+    kills = 0
+    for target in range(count):
+        shutil.rmtree(base)
+        copy(template, base)
+
+        def decide(number, call, target=target):
+            return KILL if number == target else but_for_syncs(number, call)
+
+        with intercepted(lambda: operation.act(base), base, decide) as run:
+            pass
+        assert run.status == -signal.SIGKILL, run.struck
+        kills += 1
+        judge_build(operation, base, Done("killed", None, "", None, ()), (run.struck,))
+    record_property("kills", kills)
+    print(f"{kills} kills")
+    assert kills > 150
 
 
 def judge(operation, base, run, told):
