@@ -10,6 +10,7 @@ from pathlib import Path
 from pypto.backend import target_of
 from pypto.ir.errors import CompileError
 from pypto.ir.nodes import Program
+from pypto.jit import log
 from pypto.jit.extern_sources import NO_EXTERNS, ExternSources
 from pypto.jit.placement import TEMPORARY_VARIABLE, temporary_parent
 from pypto.jit.source import SourceSnapshot
@@ -104,13 +105,19 @@ class _Located:
 
 
 class Meter:
-    """Counts stages of one request and keeps their time apart from the rest of it."""
+    """Counts stages of one request and keeps their time apart from the rest of it.
 
-    __slots__ = ("_clock", "_statistics", "built_ns")
+    `kernel` is its name, for the log.
+    """
 
-    def __init__(self, statistics: Statistics, clock: Clock = time.perf_counter_ns) -> None:
+    __slots__ = ("_clock", "_kernel", "_statistics", "built_ns")
+
+    def __init__(
+        self, statistics: Statistics, clock: Clock = time.perf_counter_ns, kernel: str = "?"
+    ) -> None:
         self._statistics = statistics
         self._clock = clock
+        self._kernel = kernel
         self.built_ns = 0
 
     def count(self, counter: Counter) -> None:
@@ -127,3 +134,4 @@ class Meter:
             spent = self._clock() - begin
             self.built_ns += spent
             self._statistics.add(Counter.BUILD_NS, spent)
+            log.built(self._kernel, counter.field, spent)

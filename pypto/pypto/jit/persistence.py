@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pypto.ir.nodes import Program
+from pypto.jit import log
 from pypto.jit.artifacts import (
     GENERATED,
     ReadySpecs,
@@ -100,18 +101,27 @@ class Persistent:
     def _count(self, outcome: Hit | Miss | Invalid | StorageError) -> None:
         """Count trouble; a slot that is met twice on the way is one invalid entry."""
         match outcome:
-            case Invalid(path, _):
-                self._reject(path)
+            case Invalid():
+                self._reject(outcome)
             case Hit(_, rejected) | Miss(_, rejected):
                 for slot in rejected:
-                    self._reject(slot.path)
-            case StorageError():
-                self.statistics.add(Counter.STORAGE_ERRORS)
+                    self._reject(slot)
+            case StorageError(path, reason):
+                self._count_storage_error(f"{path}: {reason}")
 
-    def _reject(self, path: str) -> None:
-        if path not in self._rejected:
-            self._rejected.add(path)
+    def _reject(self, slot: Invalid) -> None:
+        if slot.path not in self._rejected:
+            self._rejected.add(slot.path)
             self.statistics.add(Counter.INVALID_ENTRIES)
+            log.invalid_entry(self.recipe.name, slot.path, slot.reason)
+
+    def _count_storage_error(self, reason: str) -> None:
+        self.statistics.add(Counter.STORAGE_ERRORS)
+        log.storage_failed(self.recipe.name, reason)
+
+    def _count_bypass(self, reason: str) -> None:
+        self.statistics.bypass(reason)
+        log.bypassed(self.recipe.name, reason)
 
     # -- restoring --------------------------------------------------------------------------
 
@@ -148,7 +158,7 @@ class Persistent:
         recipe = self.recipe
         unfit = recipe.snapshot.mismatch() or recipe.externs.problem or self.patched()
         if unfit is not None:
-            self.statistics.bypass(unfit)
+            self._count_bypass(unfit)
             return self.private.fresh()
         texts = self.recipe.snapshot.texts()
         before = texts_now(texts)
@@ -175,6 +185,7 @@ class Persistent:
             return self.private.at(result.path, program)
         if isinstance(result, Published):
             self.explain(self.store)
+            self._tell_damage(result)
         return self._from_generated(result.entry, program)
 
     def _publish_ready(
@@ -207,13 +218,19 @@ class Persistent:
             self._count_private(result)
             return Publication(result.path, shared=False)
         assert isinstance(result, Hit | Published)
+        if isinstance(result, Published):
+            self._tell_damage(result)
         return Publication(result.entry.path, shared=True, verify=result.entry.verify)
+
+    def _tell_damage(self, result: Published) -> None:
+        if result.damaged_blobs:
+            log.damaged_blobs(self.recipe.name, result.damaged_blobs)
 
     def _count_private(self, result: Private) -> None:
         match result.failure:
             case Failure.STORAGE | Failure.LOCK:
-                self.statistics.add(Counter.STORAGE_ERRORS)
+                self._count_storage_error(result.reason)
             case Failure.PUBLICATION:
-                self.statistics.bypass(result.reason)
+                self._count_bypass(result.reason)
             case Failure.INVALID | None:
                 pass  # Met and counted when it was looked up, or simply read-only.

@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pypto.jit import log
 from pypto.jit.application import ExtraSourceError, application_digest
 from pypto.jit.artifacts import FORMAT
 from pypto.jit.building import Clock, Meter, Recipe
 from pypto.jit.extern_sources import ExternSources, read_externs
+from pypto.jit.log import LOG_VARIABLE, LogOutput
 from pypto.jit.native_validation import best_validator
 from pypto.jit.objects import ObjectTable, PersistentObject, PrivateObject
 from pypto.jit.persistence import Persistent
@@ -119,6 +121,7 @@ class Resolver:
         self._levels = levels
         self._toolchain = toolchain
         self._clock = clock
+        self._log = LogOutput()
         self._stores = Stores()
 
     def obtain(
@@ -135,7 +138,8 @@ class Resolver:
         for trouble with the cache itself: that is counted.
         """
         begin = self._clock()
-        meter = Meter(self._statistics, self._clock)
+        meter = Meter(self._statistics, self._clock, snapshot.entry.name)
+        self._log.follow(world.environ.get(LOG_VARIABLE))
         try:
             policy = capture_policy(
                 self._levels.effective(config.cache_config, world.environ),
@@ -194,7 +198,7 @@ class Resolver:
         if isinstance(identity, Unavailable):
             if request.externs.problem is not None:
                 return self._bypass(request, meter, str(identity))
-            self._statistics.bypass(str(identity))
+            self._count_bypass(request, str(identity))
             private = PrivateObject(
                 "bypass", source, application.hex, request.specialization.digest.hex
             )
@@ -250,8 +254,12 @@ class Resolver:
 
     def _bypass(self, request: Request, meter: Meter, reason: str) -> Answer:
         """Inputs that cannot be read or identified: nothing may be reused, so nothing is kept."""
-        self._statistics.bypass(reason)
+        self._count_bypass(request, reason)
         return Answer(self._private(request, meter).fresh(), repeatable=False)
+
+    def _count_bypass(self, request: Request, reason: str) -> None:
+        self._statistics.bypass(reason)
+        log.bypassed(request.recipe.name, reason)
 
     def _private(self, request: Request, meter: Meter) -> PrivateBuilds:
         return PrivateBuilds(request.recipe, lambda: request.parent, meter)
@@ -291,10 +299,11 @@ def _explain(
                 request.policy,
                 identity,
                 file_hasher(),
+                request.externs,
             )
         )
     except Exception:  # noqa: BLE001 - a lost explanation is no reason to fail a compilation
-        return
+        log.unexplained(request.recipe.name)
 
 
 def read_surroundings() -> Surroundings:
