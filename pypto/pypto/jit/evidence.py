@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pypto.backend import DEFAULT_RUNTIME
 from pypto.jit.application import ExtraSourceError, application_digest, source_fields
 from pypto.jit.artifacts import FORMAT, FORMAT_NUMBER
+from pypto.jit.extern_sources import NO_EXTERNS, ExternSources
 from pypto.jit.names import NameUse
 from pypto.jit.parsed import ParsedFunction
 from pypto.jit.policy import CachePolicy
@@ -35,13 +36,14 @@ def evidence(
     policy: CachePolicy,
     identity: ToolchainIdentity,
     hasher: FileHasher,
+    externs: ExternSources = NO_EXTERNS,
 ) -> tuple[EvidenceRecord, ...]:
     """One record for each component of `key` that can be told."""
     subject = snapshot.functions[0][0].unit
     records = [
         EvidenceRecord.of("format", FORMAT, [Input("", "number", str(FORMAT_NUMBER))]),
         EvidenceRecord.of("environment", identity.digest, _environment(identity)),
-        EvidenceRecord.of("source", key.source, _sources(snapshot), subject),
+        EvidenceRecord.of("source", key.source, [*_sources(snapshot), *_externs(externs)], subject),
         EvidenceRecord.of("specialization", specialization.digest, _arguments(specialization)),
     ]
     try:
@@ -108,6 +110,15 @@ def _sources(snapshot: SourceSnapshot) -> Iterator[Input]:
     units = [declaration.unit for declaration, _ in snapshot.functions]
     for (_, parsed), fields in zip(snapshot.functions, snapshot.fields, strict=True):
         yield from _function(parsed, fields, units)
+
+
+def _externs(externs: ExternSources) -> Iterator[Input]:
+    for position, package in enumerate(externs.packages.values(), 1):
+        of = f"extern kernel {position}"
+        yield Input(of, "core types", ", ".join(part.core_type for part in package.parts))
+        for file in package.files:
+            place = file.path.split("/", 2)[2]
+            yield Input(of, f"file {place}", f"sha256 {hashlib.sha256(file.data).hexdigest()}")
 
 
 def _function(
