@@ -1,7 +1,7 @@
 """Downloads packages of another Debian suite with a private apt, leaving the host's alone.
 
 The mirror, the proxy and the certificates are those the machine's own apt uses. A made-up status
-file tells apt that compilers, the JDK and the like are installed, so that it leaves them out.
+file tells apt that what is not wanted is installed, so that it leaves it out.
 """
 
 from __future__ import annotations
@@ -9,29 +9,22 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
 from bootstrap.failure import SetupError
-from bootstrap.pins import Package
+from bootstrap.pins import Package, check, parse_lock
 from bootstrap.progress import Progress
 from bootstrap.settings import Settings
 from bootstrap.tools import run
 
 _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _TARGET_FORMAT = "$(RELEASE) $(REPO_URI)"
-_USE_OWN_BAZEL = "put a Bazel 7 or bazelisk on PATH, or set BAZELW_BAZEL to one"
+_LEFT_OUT = ("doc", "man", "locale", "maven-repo", "zsh", "bash-completion")
 
-# Told to apt as installed: what Bazel's server never loads, and what a host with g++ has.
-_PRETENDED = (
-    "build-essential ca-certificates-java debconf default-jdk-headless default-jre-headless"
-    " g++ gcc java-common java-runtime-headless libasound2t64 libavahi-client3 libcups2t64"
-    " libfontconfig1 libfreetype6 libharfbuzz0b libjacoco-java libjarjar-java libjpeg62-turbo"
-    " libjs-jquery liblcms2-2 libnss3 libpcsclite1 node-core-js node-html5shiv"
-    " openjdk-25-jdk-headless perl perl-base protobuf-compiler-grpc-java-plugin python3 unzip"
-    " zlib1g-dev"
-).split()
 _PRETENDED_ENTRY = """\
 Package: {name}
 Status: install ok installed
@@ -46,27 +39,36 @@ Description: left out
 
 @dataclass(frozen=True, slots=True)
 class PrivateApt:
-    """An apt whose state is below ``state``; every call logs to ``log``."""
+    """An apt whose state is below ``state``; every call logs to ``log``.
+
+    ``what`` is what it is here for, and ``remedy`` what else its user can do.
+    """
 
     settings: Settings
     suite: str
+    what: str
+    remedy: str
     state: Path
     log: Path
 
     @classmethod
-    def open(cls, settings: Settings, suite: str) -> PrivateApt:
-        """Write the private configuration; raises SetupError where this is no Debian."""
+    def open(
+        cls, settings: Settings, suite: str, what: str, remedy: str, pretended: Iterable[str]
+    ) -> PrivateApt:
+        """Write the private configuration; raises SetupError where this is no Debian.
+
+        ``pretended`` are packages that apt takes for installed.
+        """
         if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-            raise SetupError(
-                "there is no apt-get on this machine to set up Bazel with", _USE_OWN_BAZEL
-            )
+            raise SetupError(f"there is no apt-get on this machine to set up {what} with", remedy)
         if not _KEYRING.is_file():
             raise SetupError(
                 "the Debian archive's keyring is missing",
-                f"apt-get install debian-archive-keyring, or {_USE_OWN_BAZEL}",
+                f"apt-get install debian-archive-keyring, or {remedy}",
             )
-        apt = cls(settings, suite, settings.cache / "apt" / suite, settings.log("apt"))
-        apt._write_configuration()
+        state = settings.cache / "apt" / f"{suite}-{what.rpartition(' ')[2].lower()}"
+        apt = cls(settings, suite, what, remedy, state, settings.log("apt"))
+        apt._write_configuration(pretended)
         return apt
 
     @property
@@ -74,7 +76,7 @@ class PrivateApt:
         """Where downloaded packages are."""
         return self.state / "archives"
 
-    def _write_configuration(self) -> None:
+    def _write_configuration(self, pretended: Iterable[str]) -> None:
         for directory in ("lists/partial", "archives/partial", "state"):
             (self.state / directory).mkdir(parents=True, exist_ok=True)
         # Proxies and certificates of the host, without its hooks (which are lists, and cannot be
@@ -83,12 +85,12 @@ class PrivateApt:
         targets = self._ask_host(
             "apt-get", "indextargets", "--format", _TARGET_FORMAT, "Created-By: Packages"
         )
+        mirror = _mirror(targets, _codename(), self.remedy)
         (self.state / "sources.list").write_text(
-            f"deb [signed-by={_KEYRING}] {_mirror(targets, _codename())} {self.suite} main\n",
-            encoding="utf-8",
+            f"deb [signed-by={_KEYRING}] {mirror} {self.suite} main\n", encoding="utf-8"
         )
         (self.state / "status").write_text(
-            "".join(_PRETENDED_ENTRY.format(name=name) for name in _PRETENDED),
+            "".join(_PRETENDED_ENTRY.format(name=name) for name in pretended),
             encoding="utf-8",
         )
         own = {
@@ -131,7 +133,7 @@ class PrivateApt:
             environ=self.settings.tool_environ(),
             log=self.log,
             doing="reading apt's configuration",
-            remedy=_USE_OWN_BAZEL,
+            remedy=self.remedy,
         )
 
     def _get(self, *arguments: str, doing: str) -> str:
@@ -140,10 +142,10 @@ class PrivateApt:
             environ=self.settings.tool_environ() | {"APT_CONFIG": str(self.state / "apt.conf")},
             log=self.log,
             doing=doing,
-            remedy=f"check that its mirror offers Debian {self.suite}, or {_USE_OWN_BAZEL}",
+            remedy=f"check that its mirror offers Debian {self.suite}, or {self.remedy}",
         )
 
-    def download(self, names: list[str], progress: Progress) -> list[Path]:
+    def download(self, names: Sequence[str], progress: Progress) -> list[Path]:
         """Fetch ``names`` and what they depend on; files that are there are not fetched again."""
         with progress.step(f"reading the package list of Debian {self.suite}"):
             self._get("update", doing=f"reading the package list of Debian {self.suite}")
@@ -158,15 +160,46 @@ class PrivateApt:
             return f"{there / 1e6:.0f} MB on disk"
 
         with progress.step(
-            f"downloading Bazel ({missing / 1e6:.0f} MB of Debian packages)", amount
+            f"downloading {self.what} ({missing / 1e6:.0f} MB of Debian packages)", amount
         ):
             self._get(
                 "install",
                 "--download-only",
                 *names,
-                doing="downloading Bazel from the Debian mirror",
+                doing=f"downloading {self.what} from the Debian mirror",
             )
         return sorted(self.archives.glob("*.deb"))
+
+
+def checked(files: Iterable[Path], lock: Path, settings: Settings, progress: Progress) -> None:
+    """Compare downloaded files with a lock file; raises SetupError as pins.check does."""
+    described = [describe(path) for path in files]
+    locked = parse_lock(lock.read_text(encoding="utf-8"))
+    if moved := check(described, locked, settings.pins):
+        progress.note(
+            f"Debian has moved on: {len(moved)} of {len(described)} packages have another version"
+            " than in the lock file; accepted, since the archive has signed them"
+            " (BAZELW_PINS=strict refuses)"
+        )
+
+
+def unpack(packages: Iterable[Path], prefix: Path, settings: Settings) -> None:
+    """Lay the files of packages out below ``prefix``; nothing is configured."""
+    excluded = [f"--exclude=./usr/share/{name}/*" for name in _LEFT_OUT]
+    for package in packages:
+        with subprocess.Popen(
+            ["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE
+        ) as reader:
+            writer = subprocess.run(
+                ["tar", "-x", "--no-same-owner", "-C", prefix, *excluded],
+                stdin=reader.stdout,
+                check=False,
+            )
+        if reader.returncode or writer.returncode:
+            raise SetupError(
+                f"cannot unpack {package.name} below {prefix}",
+                f"check the space there, remove {settings.cache / 'apt'} and run the command again",
+            )
 
 
 def describe(path: Path) -> Package:
@@ -184,10 +217,10 @@ def _codename() -> str:
     return found[1] if found else ""
 
 
-def _mirror(targets: str, codename: str) -> str:
+def _mirror(targets: str, codename: str, remedy: str) -> str:
     """The repository that serves this machine's own release."""
     pairs = [line.split(None, 1) for line in targets.splitlines() if " " in line]
     for release, uri in pairs:
         if release == codename or (not codename and re.fullmatch(r"[a-z]+", release)):
             return uri.strip()
-    raise SetupError("this machine's apt configuration names no Debian mirror", _USE_OWN_BAZEL)
+    raise SetupError("this machine's apt configuration names no Debian mirror", remedy)

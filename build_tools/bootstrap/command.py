@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -39,6 +40,10 @@ _STARTUP_WITH_VALUE = frozenset(
 _BUILD_ONLY_TARGETS = frozenset({"//:wheel", "//:wheel_inputs", "//:sdist"})
 _BUILD_ONLY_PACKAGES = ("//native/", "//pypto/", "//store/", "//toolchains/")
 
+# Patterns, alone or within a query, that take in the tests of pages: //..., //tests/... and theirs.
+_PAGE_TESTS = re.compile(r"(?:^|[^\w./-])(?://)?(?:\.\.\.|tests/(?:\.\.\.|browser\b))")
+_NO_PAGE_TESTS = re.compile(r"-(?://)?tests/(?:\.\.\.|browser(?:/\.\.\.)?)$")
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -61,6 +66,13 @@ class Command:
         if self.name == "build" and self.targets and all(map(_needs_only_build, self.targets)):
             return ("build",)
         return ("build", "test")
+
+    @property
+    def needs_browser(self) -> bool:
+        """Whether a browser has to be there before Bazel runs this."""
+        if any(map(_NO_PAGE_TESTS.match, self.arguments)):
+            return False
+        return self.has_targets and any(map(_PAGE_TESTS.search, self.arguments))
 
     @property
     def targets(self) -> tuple[str, ...]:

@@ -10,14 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import subprocess
 import zipfile
 from pathlib import Path
 
-from bootstrap.apt import PrivateApt, describe
+from bootstrap.apt import PrivateApt, checked, unpack
 from bootstrap.environments import RECIPES, ensure_environment
-from bootstrap.failure import SetupError
-from bootstrap.pins import check, parse_lock
 from bootstrap.progress import Progress
 from bootstrap.registry import write_registry
 from bootstrap.settings import Settings
@@ -31,7 +28,17 @@ LOCK = Path(__file__).with_name("debian.lock")
 
 _SPACE = 1_000_000_000
 _LIBRARIES = "usr/lib/x86_64-linux-gnu"
-_LEFT_OUT = ("doc", "man", "locale", "maven-repo", "zsh", "bash-completion")
+_USE_OWN_BAZEL = "put a Bazel 7 or bazelisk on PATH, or set BAZELW_BAZEL to one"
+
+# What Bazel's server never loads, and what a host with g++ has.
+_PRETENDED = (
+    "build-essential ca-certificates-java debconf default-jdk-headless default-jre-headless"
+    " g++ gcc java-common java-runtime-headless libasound2t64 libavahi-client3 libcups2t64"
+    " libfontconfig1 libfreetype6 libharfbuzz0b libjacoco-java libjarjar-java libjpeg62-turbo"
+    " libjs-jquery liblcms2-2 libnss3 libpcsclite1 node-core-js node-html5shiv"
+    " openjdk-25-jdk-headless perl perl-base protobuf-compiler-grpc-java-plugin python3 unzip"
+    " zlib1g-dev"
+).split()
 
 
 def ensure_debian_bazel(settings: Settings, progress: Progress) -> Path:
@@ -45,7 +52,7 @@ def ensure_debian_bazel(settings: Settings, progress: Progress) -> Path:
         java = ensure_environment(RECIPES["tools"], settings, progress)
         packages = _download(settings, progress)
         with progress.step("unpacking and patching Bazel"):
-            _unpack(packages, prefix, settings)
+            unpack(packages, prefix, settings)
             _assemble(prefix, java, settings)
         for package in packages:
             package.unlink()
@@ -67,36 +74,15 @@ def _recipe_digest(settings: Settings) -> str:
     return digest.hexdigest()[:24]
 
 
+def bazel_apt(settings: Settings) -> PrivateApt:
+    """The apt that downloads Bazel."""
+    return PrivateApt.open(settings, SUITE, "Bazel", _USE_OWN_BAZEL, _PRETENDED)
+
+
 def _download(settings: Settings, progress: Progress) -> list[Path]:
-    apt = PrivateApt.open(settings, SUITE)
-    files = apt.download(PACKAGES, progress)
-    locked = parse_lock(LOCK.read_text(encoding="utf-8"))
-    moved = check([describe(path) for path in files], locked, settings.pins)
-    if moved:
-        progress.note(
-            f"Debian {SUITE} has moved on: {len(moved)} of {len(files)} packages have another"
-            " version than in the lock file; accepted, since the archive has signed them"
-            " (BAZELW_PINS=strict refuses)"
-        )
+    files = bazel_apt(settings).download(PACKAGES, progress)
+    checked(files, LOCK, settings, progress)
     return files
-
-
-def _unpack(packages: list[Path], prefix: Path, settings: Settings) -> None:
-    excluded = [f"--exclude=./usr/share/{name}/*" for name in _LEFT_OUT]
-    for package in packages:
-        with subprocess.Popen(
-            ["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE
-        ) as reader:
-            writer = subprocess.run(
-                ["tar", "-x", "--no-same-owner", "-C", prefix, *excluded],
-                stdin=reader.stdout,
-                check=False,
-            )
-        if reader.returncode or writer.returncode:
-            raise SetupError(
-                f"cannot unpack {package.name} below {prefix}",
-                f"check the space there, remove {settings.cache / 'apt'} and run the command again",
-            )
 
 
 def _assemble(prefix: Path, tools: Path, settings: Settings) -> None:

@@ -11,7 +11,9 @@ from bootstrap.steps import write_atomically
 _DISK_CACHE_LIMIT = "6G"
 
 
-def write_bazelrc(settings: Settings, environments: dict[str, Path], compiler: str) -> Path:
+def write_bazelrc(
+    settings: Settings, environments: dict[str, Path], browser: Path, compiler: str
+) -> Path:
     """Write the file, named by its content, and return it."""
     settings.cache.mkdir(parents=True, exist_ok=True)  # a mounted directory has to exist
     lines = [
@@ -19,6 +21,7 @@ def write_bazelrc(settings: Settings, environments: dict[str, Path], compiler: s
         for name, path in sorted(environments.items())
     ]
     lines += [
+        f"common --repo_env=PYPTO_BROWSER={browser}",
         # Part of every action's key; see host.compiler_identity.
         f"build --action_env=PYPTO_HOST_COMPILER={compiler}",
         f"build --host_action_env=PYPTO_HOST_COMPILER={compiler}",

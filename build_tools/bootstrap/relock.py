@@ -18,8 +18,8 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from bootstrap.apt import PrivateApt, describe  # noqa: E402
-from bootstrap.debian_bazel import LOCK, PACKAGES, SUITE  # noqa: E402
+from bootstrap import debian_bazel, debian_browser  # noqa: E402
+from bootstrap.apt import describe  # noqa: E402
 from bootstrap.pins import format_lock  # noqa: E402
 from bootstrap.progress import Progress  # noqa: E402
 from bootstrap.settings import Settings  # noqa: E402
@@ -84,10 +84,14 @@ def _normal(name: str) -> str:
 
 
 def relock_debian() -> None:
-    """Write the Debian lock file from what the suite has now."""
+    """Write the Debian lock files from what the suite has now."""
     settings = Settings.from_environ(_WORKSPACE, os.environ)
-    files = PrivateApt.open(settings, SUITE).download(PACKAGES, Progress(sys.stderr))
-    LOCK.write_text(format_lock(describe(path) for path in files), encoding="utf-8")
+    for recipe, apt in (
+        (debian_bazel, debian_bazel.bazel_apt(settings)),
+        (debian_browser, debian_browser.browser_apt(settings)),
+    ):
+        files = apt.download(recipe.PACKAGES, Progress(sys.stderr))
+        recipe.LOCK.write_text(format_lock(describe(path) for path in files), encoding="utf-8")
 
 
 if __name__ == "__main__":

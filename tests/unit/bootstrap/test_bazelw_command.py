@@ -40,6 +40,29 @@ def test_only_what_a_command_needs_is_made(line: str, needed: tuple[str, ...]) -
     assert parse_command(line.split()).environments == needed
 
 
+@pytest.mark.parametrize(
+    ("line", "needed"),
+    [
+        ("test //...", True),
+        ("test ...", True),
+        ("build -c dbg //tests/...", True),
+        ("test tests/browser/...", True),
+        ("test //tests/browser:test_report_page", True),
+        ("query kind(py_test,//...)", True),
+        ("test -- //... -//tests/browser/...", False),
+        ("test -- //... -//tests/...", False),
+        ("test //tests/unit/...", False),
+        ("build //native/... //pypto/...", False),
+        ("build //:wheel", False),
+        ("run //docs/examples:quickstart", False),
+        ("shutdown", False),
+        ("info //...", False),
+    ],
+)
+def test_the_browser_is_made_for_the_tests_of_pages_alone(line: str, needed: bool) -> None:
+    assert parse_command(line.split()).needs_browser is needed
+
+
 def test_the_arguments_of_a_run_program_are_no_targets() -> None:
     command = parse_command(["run", "-c", "opt", "//x:y", "--", "//:wheel", "-v"])
     assert command.name == "run"
@@ -50,9 +73,9 @@ def test_the_mirror_is_that_of_this_release() -> None:
     targets = (
         "bookworm-security http://a/security\nbookworm http://b/debian\nbookworm http://c/debian"
     )
-    assert _mirror(targets, "bookworm") == "http://b/debian"
+    assert _mirror(targets, "bookworm", "") == "http://b/debian"
     with pytest.raises(SetupError, match="names no Debian mirror"):
-        _mirror("noble http://d/ubuntu", "bookworm")
+        _mirror("noble http://d/ubuntu", "bookworm", "use another")
 
 
 def test_a_package_file_is_described_by_name_and_bytes(tmp_path: Path) -> None:
@@ -81,14 +104,17 @@ def test_what_the_sandbox_hides_is_found(
 def test_the_written_file_points_at_what_bazelw_made(
     make_settings: MakeSettings, tmp_path: Path
 ) -> None:
-    text = write_bazelrc(make_settings(), {"test": tmp_path / "t"}, "abc").read_text()
+    text = write_bazelrc(
+        make_settings(), {"test": tmp_path / "t"}, tmp_path / "b", "abc"
+    ).read_text()
     assert f"common --repo_env=PYPTO_TEST_ENV={tmp_path / 't'}\n" in text
+    assert f"common --repo_env=PYPTO_BROWSER={tmp_path / 'b'}\n" in text
     assert "build --action_env=PYPTO_HOST_COMPILER=abc\n" in text
 
 
 def test_the_same_settings_give_the_same_file(make_settings: MakeSettings, tmp_path: Path) -> None:
     """Another name would restart Bazel's server at every command."""
-    arguments = (make_settings(), {"build": tmp_path}, "abc")
+    arguments = (make_settings(), {"build": tmp_path}, tmp_path / "b", "abc")
     assert write_bazelrc(*arguments) == write_bazelrc(*arguments)
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from bootstrap import environments, launcher
-from bootstrap.apt import PrivateApt
+from bootstrap.debian_bazel import bazel_apt
+from bootstrap.debian_browser import browser_apt
 from bootstrap.failure import SetupError
 from bootstrap.find_bazel import find_bazel
 from bootstrap.host import (
@@ -115,7 +116,9 @@ def test_no_apt_names_the_way_round(
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name, **_: None)
     with pytest.raises(SetupError, match="put a Bazel 7 or bazelisk on PATH"):
-        PrivateApt.open(make_settings(), "forky")
+        bazel_apt(make_settings())
+    with pytest.raises(SetupError, match=r"-//tests/browser/\.\.\."):
+        browser_apt(make_settings())
 
 
 def test_an_interpreter_without_venv_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

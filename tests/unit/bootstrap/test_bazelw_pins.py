@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import ModuleType
 
 import pytest
-from bootstrap.debian_bazel import LOCK, PACKAGES
+from bootstrap import debian_bazel, debian_browser
 from bootstrap.failure import SetupError
 from bootstrap.pins import Package, check, format_lock, parse_lock
 from bootstrap.settings import Pins
@@ -19,8 +20,9 @@ def test_the_lock_file_survives_being_written_and_read() -> None:
     assert parse_lock(format_lock(LOCKED.values())) == LOCKED
 
 
-def test_the_shipped_lock_file_pins_what_is_asked_for() -> None:
-    assert set(PACKAGES) <= set(parse_lock(LOCK.read_text(encoding="utf-8")))
+@pytest.mark.parametrize("recipe", [debian_bazel, debian_browser], ids=["bazel", "browser"])
+def test_the_shipped_lock_files_pin_what_is_asked_for(recipe: ModuleType) -> None:
+    assert set(recipe.PACKAGES) <= set(parse_lock(recipe.LOCK.read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("line", ["zlib1g 1.3", "zlib1g 1.3 12 abc", "zlib1g 1 2 3 4"])
