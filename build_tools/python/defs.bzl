@@ -62,13 +62,14 @@ def pytest_test(name, srcs, deps = [], data = [], args = [], support = [], env =
         **kwargs
     )
 
-def pytest_suite(srcs, support = [], sizes = {}, **kwargs):
+def pytest_suite(srcs, support = [], sizes = {}, unsandboxed = [], **kwargs):
     """One pytest_test for each file, named as the file.
 
     Args:
       srcs: files, usually glob(["test_*.py"]).
       support: conftest.py and other modules of the folder that are no tests.
       sizes: from a test's name to its size, where "small" is not enough.
+      unsandboxed: names of tests that need what no sandbox has, such as another user.
       **kwargs: passed to every pytest_test.
     """
     default = kwargs.pop("size", "small")
@@ -86,5 +87,6 @@ def pytest_suite(srcs, support = [], sizes = {}, **kwargs):
             srcs = [source],
             support = support,
             size = sizes.get(name, default),
+            tags = ["no-sandbox"] if name in unsandboxed else [],
             **kwargs
         )

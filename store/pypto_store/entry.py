@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pypto_store.paths import MANIFEST_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pypto_store.keys import ArtifactKey, ArtifactSpec
     from pypto_store.manifest import FileRecord, Manifest
@@ -66,7 +66,9 @@ class Entry:
         kept = self._kept.get(path)
         if kept is not None:
             return kept
-        return self._read_again(path)
+        parts: list[bytes] = []
+        self._check(self._record(path), parts.append)
+        return b"".join(parts)
 
     def verify(self, path: str) -> None:
         """Read one payload file again and compare it with what was validated.
@@ -75,7 +77,7 @@ class Entry:
         if the inventory does not have it; EntryChanged if it is another one now; OSError if it
         cannot be read.
         """
-        self._read_again(path)
+        self._check(self._record(path), lambda _: None)
 
     def materialize(self, destination: Path) -> None:
         """Copy the payload (without the manifest) into `destination`, made if need be.
@@ -102,43 +104,37 @@ class Entry:
             raise
 
     def _copy(self, record: FileRecord, place: str, stamp: int, written: list[str]) -> None:
-        source = self._open(record)
+        mode = 0o777 if record.executable else 0o666
+        sink = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        written.append(place)
         try:
-            mode = 0o777 if record.executable else 0o666
-            sink = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-            written.append(place)
-            try:
-                found = hashlib.sha256()
-                size = 0
-                while part := os.read(source, _CHUNK):
-                    found.update(part)
-                    size += len(part)
-                    write_all(sink, part)
-                os.utime(sink, ns=(stamp, stamp))
-            finally:
-                os.close(sink)
+            self._check(record, lambda part: write_all(sink, part))
+            os.utime(sink, ns=(stamp, stamp))
         finally:
-            os.close(source)
-        self._compare(record, size, found.hexdigest())
-
-    def _read_again(self, path: str) -> bytes:
-        record = self._record(path)
-        descriptor = self._open(record)
-        try:
-            parts = []
-            while part := os.read(descriptor, _CHUNK):
-                parts.append(part)
-        finally:
-            os.close(descriptor)
-        data = b"".join(parts)
-        self._compare(record, len(data), hashlib.sha256(data).hexdigest())
-        return data
+            os.close(sink)
 
     def _record(self, path: str) -> FileRecord:
         record = self.manifest.find(path)
         if record is None:
             raise KeyError(path)
         return record
+
+    def _check(self, record: FileRecord, consume: Callable[[bytes], object]) -> None:
+        """Read a file piece by piece, and compare it at the end with what was validated."""
+        found, size = hashlib.sha256(), 0
+        source = self._open(record)
+        try:
+            while part := os.read(source, _CHUNK):
+                found.update(part)
+                size += len(part)
+                consume(part)
+        finally:
+            os.close(source)
+        if size != record.size or found.hexdigest() != record.sha256:
+            raise EntryChanged(
+                f"{self.directory}/{record.path} has changed since it was validated; "
+                "do not write into a store, or check the disk"
+            )
 
     def _open(self, record: FileRecord) -> int:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -153,13 +149,6 @@ class Entry:
         if not regular:
             raise EntryChanged(f"{path} is no regular file any more")
         return descriptor
-
-    def _compare(self, record: FileRecord, size: int, sha256: str) -> None:
-        if size != record.size or sha256 != record.sha256:
-            raise EntryChanged(
-                f"{self.directory}/{record.path} has changed since it was validated; "
-                "do not write into a store, or check the disk"
-            )
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
