@@ -1,4 +1,7 @@
-"""Every Python block of the pages runs, in the order of the page, in a process of its own."""
+"""Every Python block of the pages runs, in the order of the page, in a process of its own.
+
+A block of C++ whose opening fence names a file is that file, beside the script.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,11 @@ def _script(page: str) -> str:
     return "\n\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE))
 
 
+def _files(page: str) -> dict[str, str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return dict(re.findall(r"^```cpp (\S+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE))
+
+
 def _run(script: Path, directory: Path) -> str:
     environment = {**os.environ, "HOME": str(directory)}
     result = subprocess.run(
@@ -43,6 +51,8 @@ def _run(script: Path, directory: Path) -> str:
 def test_the_page_runs(page: str, tmp_path: Path) -> None:
     script = tmp_path / "example.py"
     script.write_text(_script(page), encoding="utf-8")
+    for name, text in _files(page).items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
     _run(script, tmp_path)
 
 
