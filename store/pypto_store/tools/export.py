@@ -7,7 +7,6 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from pypto_store import crash_points, evidence
@@ -17,15 +16,16 @@ from pypto_store.bundle.packing import Packing
 from pypto_store.entry import Entry
 from pypto_store.layout import Layout, resolve
 from pypto_store.listing import EntryRow
-from pypto_store.outcomes import Hit, Invalid, StorageError
-from pypto_store.store import ArtifactStore
+from pypto_store.outcomes import reason_of
 from pypto_store.tools.answer import Answer, CommandError, Status, Surroundings
 from pypto_store.tools.comparison import EvidenceShelf, is_of_kernel
 from pypto_store.tools.entry_document import entry_document
 from pypto_store.tools.selection import rows_of, rows_of_key
 from pypto_store.tools.terminal import plain, size_text
+from pypto_store.validation import SlotFault, open_slot, validate_payload
 
 if TYPE_CHECKING:
+    from pypto_store.manifest import Manifest
     from rich.console import Console
 
 STREAM = "-"
@@ -137,7 +137,6 @@ def _validated(
     rows: Sequence[EntryRow], surroundings: Surroundings
 ) -> tuple[list[Entry], dict[str, str]]:
     """The rows as validated entries, and why the others are none, by path."""
-    store = ArtifactStore(Path(surroundings.root), readonly=True)
     entries: list[Entry] = []
     damaged: dict[str, str] = {}
     total = sum(row.size or 0 for row in rows)
@@ -146,17 +145,30 @@ def _validated(
             if row.manifest is None:
                 damaged[row.path] = str(row.damage)
                 continue
-            found = store.lookup(row.manifest.key, row.manifest.spec)
-            match found:
-                case Hit(entry):
-                    # Without the small files that it keeps for its readers.
-                    entries.append(Entry(entry.directory, entry.manifest))
-                case Invalid(_, reason) | StorageError(_, reason):
-                    damaged[row.path] = reason
-                case _:
-                    damaged[row.path] = "it is gone"
+            # Not by a lookup, which would count as a use of the entry.
+            if (fault := _fault(row.path, row.manifest)) is None:
+                entries.append(Entry(row.path, row.manifest))
+            else:
+                damaged[row.path] = fault
             advance(row.manifest.payload_size)
     return entries, damaged
+
+
+def _fault(slot: str, manifest: Manifest) -> str | None:
+    """What is wrong with the payload of an entry whose manifest was read."""
+    try:
+        descriptor = open_slot(slot)
+        if descriptor is None:
+            return "it is gone"
+        try:
+            validate_payload(descriptor, manifest.files)
+        finally:
+            os.close(descriptor)
+    except SlotFault as fault:
+        return fault.reason
+    except OSError as error:
+        return reason_of(error)
+    return None
 
 
 def _evidence(layout: Layout, entries: Sequence[Entry]) -> list[evidence.EvidenceRecord]:

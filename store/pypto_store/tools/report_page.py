@@ -19,7 +19,6 @@ from pypto_store.tools.report_values import (
     age,
     condition,
     embedded,
-    kind,
     level,
     moment,
     told,
@@ -37,12 +36,12 @@ _COLUMNS = (
     ("kernel", "Kernel", ""),
     ("key", "Key", ""),
     ("state", "State", ""),
-    ("kind", "Kind", "spare"),
     ("level", "CPU level", ""),
     ("files", "Files", "number"),
     ("size", "Size", "number"),
     ("shared", "Shared", "number"),
     ("published", "Published", "number"),
+    ("used", "Last used", "number"),
 )
 
 
@@ -128,7 +127,7 @@ def _figures(survey: Survey) -> Iterator[str]:
         "seen from outside; fsck reads all",
         "bad" if damaged else "",
     )
-    yield _figure("Hits", "not known", "a lookup writes nothing down")
+    yield _figure("Hits", "not counted", "a lookup writes nothing down")
     yield "</dl>"
     yield from _space(survey)
     yield "</section>"
@@ -173,7 +172,8 @@ def _entries(survey: Survey, now: float) -> Iterator[str]:
     yield '<section aria-labelledby="entries-head"><div class="head">'
     yield '<h2 id="entries-head">Entries</h2>'
     yield (
-        "<p>Kernels are named where the store keeps evidence of them. "
+        "<p>Kernels are named where the store keeps evidence of them; the last use is what the "
+        "file system tells, to the day. "
         '<span class="live-only">A key opens its files and components.</span>'
         '<span class="still-only">With scripts this table can be sorted and searched; '
         "<code>python -m pypto_store show KEY</code> tells the rest.</span></p></div>"
@@ -233,12 +233,12 @@ def _row(entry: Surveyed, now: float) -> str:
             _title(entry.kernel, entry.damage or ""),
             _cell("Key", _digest(row.key)),
             _cell("State", f'<span class="state {state}">{state}</span>'),
-            _cell("Kind", _text(kind(entry)), "spare"),
             _cell("CPU level", _text(level(entry))),
             _cell("Files", "" if row.files is None else str(row.files), "number"),
             _cell("Size", shown["size"], "number"),
             _cell("Shared", shown["shared"], "number"),
             _cell("Published", shown["age"], "number", shown["published"]),
+            _cell("Last used", shown["use"], "number", shown["used"]),
             "</tr>",
         )
     )

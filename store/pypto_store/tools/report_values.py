@@ -43,6 +43,8 @@ def told(entry: Surveyed, now: float) -> dict[str, str]:
         "shared": (size_text(entry.shared) if entry.shared else "none") if known else "",
         "age": age(entry.published, now),
         "published": "" if entry.published is None else moment(entry.published),
+        "use": age(entry.used, now),
+        "used": "" if entry.used is None else moment(entry.used),
     }
 
 
@@ -110,6 +112,7 @@ def embedded(survey: Survey, now: float) -> str:
                 "size": row.size or 0,
                 "shared": entry.shared,
                 "published": entry.published or 0,
+                "used": entry.used or 0,
                 "told": told(entry, now),
                 "files": [
                     [paths.number(record.path), numbers[record.sha256], int(record.executable)]

@@ -24,12 +24,17 @@ _SEVERAL = -1
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """One entry. published: seconds since the epoch, None if that is not known. shared: bytes in
-    files that other entries name too. kernel: "" if nothing tells. damage: why it is unusable."""
+    """One entry.
+
+    kernel: "" if nothing tells. published, used: seconds since the epoch, None if that is not
+    known; the file system tells the last use, to the day, where it keeps times of access.
+    shared: bytes in files that other entries name too. damage: why it is unusable.
+    """
 
     row: EntryRow
     kernel: str
     published: float | None
+    used: float | None
     shared: int
     damage: str | None
 
@@ -95,7 +100,7 @@ def survey(root: str, rows: Iterable[EntryRow], advance: Callable[[int], None]) 
         advance(1)
     shelf = EvidenceShelf(layout)
     entries = [
-        Surveyed(row, _kernel(row, shelf), _published(row), sharing.shared(number), damage)
+        Surveyed(row, _kernel(row, shelf), *_times(row), sharing.shared(number), damage)
         for number, (row, damage) in enumerate(zip(rows, damages, strict=True))
     ]
     payload_size = sum(row.size or 0 for row in rows)
@@ -158,8 +163,10 @@ def _kernel(row: EntryRow, shelf: EvidenceShelf) -> str:
     return "" if row.manifest is None else shelf.subject(row.manifest.key.source)
 
 
-def _published(row: EntryRow) -> float | None:
-    # A manifest is written once, at the end of the publication.
+def _times(row: EntryRow) -> tuple[float | None, float | None]:
+    """When an entry was published, and when it was last looked up since."""
     with suppress(OSError):
-        return os.lstat(f"{row.path}/{MANIFEST_NAME}").st_mtime
-    return None
+        # A manifest is written once, at the end of the publication, and read by every hit.
+        status = os.lstat(f"{row.path}/{MANIFEST_NAME}")
+        return status.st_mtime, status.st_atime if status.st_atime > status.st_mtime else None
+    return None, None

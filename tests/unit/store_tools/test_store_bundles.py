@@ -20,6 +20,7 @@ from pypto_store.bundle.unpacking import unpack
 from pypto_store.evidence import EvidenceRecord, Input, load
 from pypto_store.layout import Layout
 from pypto_store.testing import GENERATED, PAYLOAD, READY, payload_builder, sample_key, snapshot
+from pypto_store.tools import export
 
 KEY = sample_key("one").digest.hex
 
@@ -127,6 +128,14 @@ def test_executable_and_plain_files_of_one_content_keep_their_modes(command, tmp
     assert modes == {"a": True, "b": False}
 
 
+def test_exporting_is_no_use_of_an_entry(root, command, tmp_path):
+    manifests = [os.path.join(row.path, "artifact_manifest.json") for row in iterate_entries(root)]
+    for path in manifests:
+        os.utime(path, (5, 10))
+    command("export", "--root", root, "--all", "-o", tmp_path / "b")
+    assert {os.stat(path).st_atime for path in manifests} == {5}
+
+
 # -- choosing
 
 
@@ -181,16 +190,16 @@ def test_damaged_entries_are_left_out_and_told(root, command, tmp_path):
 def test_a_file_that_changes_while_it_is_packed_gives_no_bundle(
     root, command, tmp_path, monkeypatch
 ):
-    real = ArtifactStore.lookup
+    real = export.validate_payload
 
-    def lookup(store, key, spec):
-        found = real(store, key, spec)
-        place = found.entry.path / "kernels/aiv/add.cpp"
-        place.unlink()
-        place.write_bytes(PAYLOAD["kernels/aiv/add.cpp"].swapcase())
-        return found
+    def validate(descriptor, files):
+        real(descriptor, files)
+        place = os.readlink(f"/proc/self/fd/{descriptor}") + "/kernels/aiv/add.cpp"
+        os.unlink(place)
+        with open(place, "wb") as out:
+            out.write(PAYLOAD["kernels/aiv/add.cpp"].swapcase())
 
-    monkeypatch.setattr(ArtifactStore, "lookup", lookup)
+    monkeypatch.setattr(export, "validate_payload", validate)
     done = command("export", "--root", root, KEY, "-o", tmp_path / "b")
     assert done.status == 2
     assert "changed since it was validated" in done.err

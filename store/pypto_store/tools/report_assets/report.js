@@ -35,12 +35,12 @@
     kernel: (a, b) => !a.kernel - !b.kernel || collate(a.kernel, b.kernel),
     key: (a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0),
     state: (a, b) => collate(a.condition, b.condition),
-    kind: (a, b) => collate(a.kind, b.kind),
     level: (a, b) => collate(a.level, b.level),
     files: (a, b) => a.files.length - b.files.length,
     size: (a, b) => a.size - b.size,
     shared: (a, b) => a.shared - b.shared,
     published: (a, b) => b.published - a.published,
+    used: (a, b) => b.used - a.used,
   };
 
   // Columns that begin with the largest; the newest is the largest time.
@@ -80,22 +80,21 @@
       type: "button", className: "opener", title: entry.key,
       "aria-expanded": String(open.has(entry.number)),
     }, entry.key.slice(0, 12));
-    const cell = (label, content, className = "") =>
-      element("td", { "data-label": label, className }, ...[].concat(content));
-    const state = [element("span", { className: `state ${entry.condition}` }, entry.condition)];
+    const cell = (label, content, className = "", title = "") =>
+      element("td", { "data-label": label, className, title }, content);
+    const state = element("span", { className: `state ${entry.condition}` }, entry.condition);
     const line = element("tr", {},
       element("th", { scope: "row", className: "title" },
         entry.kernel ? breakable(entry.kernel) : element("span", { className: "quiet" }, "unknown"),
         ...damage(entry)),
       cell("Key", opener),
       cell("State", state),
-      cell("Kind", entry.kind, "spare"),
       cell("CPU level", entry.level),
       cell("Files", entry.manifest ? String(entry.files.length) : "", "number"),
       cell("Size", entry.told.size, "number"),
       cell("Shared", entry.told.shared, "number"),
-      cell("Published", entry.told.age, "number"));
-    line.lastChild.title = entry.told.published;
+      cell("Published", entry.told.age, "number", entry.told.published),
+      cell("Last used", entry.told.use, "number", entry.told.used));
     opener.addEventListener("click", () => {
       if (open.has(entry.number)) open.delete(entry.number);
       else open.add(entry.number);
@@ -143,8 +142,10 @@
       ["key", entry.key, true],
       ...entry.components.map(([name, digest]) => [name, digest, true]),
       ["specification", entry.spec, true],
+      ["kind", entry.kind, false],
       ["runs on", entry.execution.join(", "), false],
       ["published", entry.told.published, false],
+      ["last used", entry.told.used, false],
       ["directory", entry.path, true],
     ]));
     const right = element("div", {}, element("h3", {}, "Files"));
