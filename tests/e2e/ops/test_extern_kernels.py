@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 import torch
+from pypto import ir
 from pypto.language.parser.diagnostics.exceptions import ParserError
 from pypto.runtime import KernelFault, RunConfig
+from pypto.runtime.compiled_program import CompiledProgram
 
 PLATFORMS = ("a2a3sim", "a5sim")
 
@@ -403,3 +405,79 @@ def test_a_wrong_call_is_reported_at_the_users_line(
         run(module.kernel, torch.zeros(16, 64), torch.zeros(8, 64), 1.0)
     assert caught.value.file == str(project.top / "kernels.py")
     assert line in caught.value.source_line
+
+
+DOUBLE = """
+#include "unpack.h"
+extern "C" void kernel_entry(int64_t* args) {
+  for (int64_t i = 0; i < count(args[0]); ++i) data<float>(args[0])[i] *= FACTOR;
+}
+"""
+WAYS = """
+import types
+
+
+def double_by(source):
+    @pl.jit.extern(core_type="aiv", source=source)
+    def double(x: pl.InOut[pl.Tensor]): ...
+
+    return double
+
+
+library = types.SimpleNamespace(double=double_by("double.cpp"))
+alias = library.double
+
+
+@pl.jit.inline
+def twice(x: pl.Tensor):
+    x = alias(x)
+    x = alias(x=x)
+    return x
+
+
+def factory():
+    triple = double_by("triple.cpp")
+
+    @pl.jit
+    def kernel(x: pl.InOut[pl.Tensor], n: pl.Scalar[pl.INT32]):
+        x = library.double(x)
+        x = twice(x)
+        for i in pl.range(n):
+            x = triple(x)
+        return x
+
+    return kernel
+
+
+kernel = factory()
+"""
+
+
+def test_an_extern_kernel_is_found_like_any_helper(project: Project) -> None:
+    project.write("double.cpp", DOUBLE.replace("FACTOR", "2"))
+    project.write("triple.cpp", DOUBLE.replace("FACTOR", "3"))
+    module = project.kernels(WAYS)
+    x = torch.ones(4, 8)
+    run(module.kernel, x, 2)
+    assert torch.equal(x, torch.full((4, 8), 2.0**3 * 3.0**2))
+    # Both were declared by one function, so both are called `double`; each is itself.
+    project.write("triple.cpp", DOUBLE.replace("FACTOR", "5"))
+    run(module.kernel, x, 1)
+    assert torch.equal(x, torch.full((4, 8), 2.0**3 * 3.0**2 * 2.0**3 * 5.0))
+
+
+def test_a_program_can_be_compiled_by_itself(project: Project, tmp_path: Path) -> None:
+    project.write("axpy.cpp", AXPY)
+    module = project.kernels(AXPY_STUB % "aiv")
+    x, y, out = torch.randn(7, 33), torch.randn(7, 33), torch.zeros(7, 33)
+    program = module.kernel.specialize(x, y, out, 0.0)
+    compiled = ir.compile(program, output_dir=tmp_path / "out", platform="a5sim")
+    compiled(x, y, out, 2.0)
+    assert torch.allclose(out.flatten()[:100], (2.0 * x + y).flatten()[:100])
+    dumped = (tmp_path / "out" / "passes_dump" / "00_frontend.py").read_text()
+    assert "# aiv: axpy.cpp" in dumped
+    # An edit of the copy counts, as it does for other sources of an output directory.
+    (source,) = (tmp_path / "out" / "extern").rglob("axpy.cpp")
+    source.write_text(source.read_text().replace("a * x[i]", "a * a * x[i]"))
+    CompiledProgram.from_dir(tmp_path / "out")(x, y, out, 2.0)
+    assert torch.allclose(out.flatten()[:100], (4.0 * x + y).flatten()[:100])
