@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from pypto_store import crash_points
-from pypto_store.layout import Layout, make_directories
+from pypto_store.layout import Layout, group_bits, make_directories
 from pypto_store.tools.answer import Advance, Progress
 from pypto_store.tools.stock import Need, Stock, StoredFile, StoredKey
 
@@ -137,11 +137,12 @@ class _Trash:
 
     def __init__(self, layout: Layout) -> None:
         self._directory = layout.trash
+        self._group = group_bits(layout.root)
         self._taken: list[str] = []
 
     def take(self, path: str) -> None:
         """Move a slot, or what was to become one, out of every reader's sight."""
-        make_directories(self._directory)
+        make_directories(self._directory, self._group)
         place = f"{self._directory}/{os.urandom(12).hex()}"
         os.rename(path, place)
         self._taken.append(place)

@@ -15,11 +15,18 @@ from datetime import UTC, datetime
 
 from pypto_store import crash_points
 from pypto_store.entry import write_all
-from pypto_store.layout import DIRECTORY_MODE, FILE_MODE, Layout, make_directories
+from pypto_store.layout import (
+    FILE_MODE,
+    Layout,
+    group_bits,
+    make_directories,
+    make_directory,
+    make_file,
+)
 from pypto_store.tools.inspection import Finding
 
 SCHEMA = 1
-_WRITE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+_WRITE = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class Quarantine:
@@ -30,6 +37,7 @@ class Quarantine:
 
     def __init__(self, layout: Layout, now: float) -> None:
         self._layout = layout
+        self._group = group_bits(layout.root)
         self._now = datetime.fromtimestamp(now, tz=UTC)
         self._directory: str | None = None
         self._count = 0
@@ -37,10 +45,10 @@ class Quarantine:
     def take(self, finding: Finding) -> str:
         """Move what was found aside; gives where it is now. OSError if it cannot be moved."""
         if self._directory is None:
-            make_directories(self._layout.quarantine)
+            make_directories(self._layout.quarantine, self._group)
             name = f"{self._now:%Y%m%dT%H%M%SZ}-{os.urandom(4).hex()}"
             directory = f"{self._layout.quarantine}/{name}"
-            os.mkdir(directory, DIRECTORY_MODE)
+            make_directory(directory, self._group)
             self._directory = directory
         self._count += 1
         place = f"{self._directory}/{self._count}"
@@ -58,7 +66,7 @@ class Quarantine:
             "path": finding.path,
             "reason": finding.reason,
         }
-        descriptor = os.open(path, _WRITE_NEW, FILE_MODE)
+        descriptor = make_file(path, _WRITE, FILE_MODE, self._group & ~0o020)
         try:
             write_all(descriptor, json.dumps(note, indent=2, sort_keys=True).encode() + b"\n")
         finally:

@@ -138,7 +138,7 @@ class _Bar:
                 console=console_on(self._stream),
                 transient=True,
             )
-            self._task = self._progress.add_task(self._what, total=self._total)
+            self._task = self._progress.add_task(self._what, total=self._total, completed=self.done)
             self._progress.start()
             self.shown = True
         self._progress.update(self._task, completed=self.done)

@@ -100,6 +100,14 @@ def test_kept_once_and_whole(tmp_path):
     assert os.stat(layout.evidence_of(DIGEST)).st_mode & 0o777 == 0o600
 
 
+def test_a_group_that_shares_the_root_may_read_it(tmp_path):
+    os.chmod(tmp_path, 0o2770)
+    layout = Layout(str(tmp_path))
+    keep(layout, [RECORD])
+    assert os.stat(layout.evidence).st_mode & 0o7777 == 0o2770
+    assert os.stat(layout.evidence_of(DIGEST)).st_mode & 0o777 == 0o640
+
+
 def test_a_failure_leaves_nothing(tmp_path, monkeypatch):
     layout = Layout(str(tmp_path))
 

@@ -349,6 +349,15 @@ def test_a_full_disk_leaves_damage_where_it_is(root, slot, command, monkeypatch)
     assert slot.is_dir()
 
 
+def test_a_group_that_shares_the_root_may_look_into_quarantine(root, slot, command):
+    os.chmod(root, 0o2750)
+    SLOT_DAMAGE["file gone"](slot)
+    (finding,) = fsck(command, root).document["findings"]
+    assert os.stat(root / "quarantine").st_mode & 0o7777 == 0o2750
+    assert os.stat(os.path.dirname(finding["quarantined"])).st_mode & 0o7777 == 0o2750
+    assert os.stat(f"{finding['quarantined']}.json").st_mode & 0o777 == 0o640
+
+
 def test_a_terminal_is_told_in_words(root, slot, on_terminal):
     SLOT_DAMAGE["file gone"](slot)
     (root / "trash" / "abc").mkdir(parents=True)
