@@ -10,7 +10,7 @@ from pypto.runtime.binary_build import MANIFEST_NAME, BinaryManifest, payload_fi
 from pypto.runtime.compiled_meta import CompiledMeta
 from pypto.runtime.cpu_level import host_level
 from pypto.runtime.kernel_config import KernelConfig
-from pypto.runtime.storage import CompletePayload
+from pypto.runtime.storage import CompletePayload, FileCheck
 from pypto_store import ArtifactSpec, Entry, State
 from pypto_store.records import RecordBuilder
 
@@ -70,7 +70,9 @@ def meta_of(entry: Entry) -> CompiledMeta:
     return CompiledMeta.parse(entry.read(compiled_meta.FILE_NAME), str(entry.path))
 
 
-def ready_payload(entry: Entry, config: KernelConfig, directory: Path) -> CompletePayload:
+def ready_payload(
+    entry: Entry, config: KernelConfig, directory: Path, verify: FileCheck
+) -> CompletePayload:
     """The storage of a program whose READY entry was found."""
     return CompletePayload(
         entry.path,
@@ -78,5 +80,5 @@ def ready_payload(entry: Entry, config: KernelConfig, directory: Path) -> Comple
         config=config,
         manifest=BinaryManifest.parse(entry.read(MANIFEST_NAME), str(entry.path)),
         artifact_key=entry.key.digest.hex,
-        verify=entry.verify,
+        verify=verify,
     )

@@ -17,6 +17,7 @@ from pypto.jit.building import Recipe
 from pypto.jit.declaration import Declaration, Declared, enclosing_values
 from pypto.jit.live import LiveCalls
 from pypto.jit.objects import ObjectTable
+from pypto.jit.parsed import SourceChanged, SourceMissing
 from pypto.jit.resolve import Answer, Surroundings, read_surroundings
 from pypto.jit.session import LEVELS, RESOLVER, STATISTICS, TEXTS
 from pypto.jit.source import SourceCapture, SourceSnapshot
@@ -76,7 +77,7 @@ class JITFunction(Declared):
                 return
         STATISTICS.add(Counter.REQUESTS)
         self._entry()
-        snapshot, signature = self._source()
+        snapshot, signature = self._requested(config)
         values = signature.positional(args, kwargs)
         configured, world = LEVELS.configured, read_surroundings()
         answer = self._resolve(snapshot, signature.bind_samples(values), config, world)
@@ -92,7 +93,7 @@ class JITFunction(Declared):
         """The compiled program; its binaries may not be built yet, and nothing is run."""
         STATISTICS.add(Counter.REQUESTS)
         self._entry()
-        snapshot, signature = self._source()
+        snapshot, signature = self._requested(config)
         bound = _bind(signature, args, kwargs)
         return self._resolve(snapshot, bound, config, read_surroundings()).compiled
 
@@ -164,6 +165,14 @@ class JITFunction(Declared):
             )
             current = self._current = (snapshot, signature)
         return current
+
+    def _requested(self, config: RunConfig | None) -> tuple[SourceSnapshot, Signature]:
+        """`_source` for a request, which counts although there is nothing to compile."""
+        try:
+            return self._source()
+        except (SourceMissing, SourceChanged) as error:
+            RESOLVER.unreadable(self.__name__, str(error), _effective(config), read_surroundings())
+            raise
 
     def _resolve(
         self,

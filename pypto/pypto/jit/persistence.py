@@ -23,11 +23,17 @@ from pypto.jit.artifacts import (
 from pypto.jit.building import Meter, Recipe
 from pypto.jit.placement import fresh_directory, writing_below
 from pypto.jit.private import PrivateBuilds
+from pypto.jit.recovery import RecoveringStorage, StoredFileLost, file_check
 from pypto.jit.source import texts_now
 from pypto.jit.statistics import Counter, Statistics
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.kernel_config import KernelConfig
-from pypto.runtime.storage import PayloadBuilder, PendingPayload, Publication
+from pypto.runtime.storage import (
+    PayloadBuilder,
+    PendingPayload,
+    ProgramStorage,
+    Publication,
+)
 from pypto_store import (
     ArtifactKey,
     ArtifactStore,
@@ -68,6 +74,14 @@ class Persistent:
 
     def restore_or_build(self) -> CompiledProgram:
         """The program: from READY, from GENERATED, or built now."""
+        try:
+            return self._restore_or_build()
+        except EntryChanged as error:
+            # Between its validation and the reading of its description, a moment later.
+            self._reject(Invalid(f"an entry of {self.key.digest.hex}", str(error)))
+            return self.private.fresh()
+
+    def _restore_or_build(self) -> CompiledProgram:
         ready = self._hinted_ready()
         if ready is not None:
             return self._from_ready(ready)
@@ -127,27 +141,39 @@ class Persistent:
 
     def _from_ready(self, entry: Entry) -> CompiledProgram:
         self.statistics.add(Counter.READY_HITS)
+        payload = ready_payload(
+            entry, self._specs.config_of(entry), self._directory(), file_check(entry)
+        )
         return CompiledProgram(
-            ready_payload(entry, self._specs.config_of(entry), self._directory()),
+            RecoveringStorage(payload, self._rebuild),
             meta_of(entry),
             sources=self.recipe.snapshot.source_map(),
         )
 
     def _from_generated(self, entry: Entry, program: Program | None) -> CompiledProgram:
         config = self._specs.config_of(entry)
+        payload = PendingPayload(
+            entry.path,
+            directory=self._directory(),
+            config=config,
+            compilers=self.recipe.compilers(),
+            publish=lambda build: self._publish_ready(entry, config, build),
+            artifact_key=self.key.digest.hex,
+        )
         return CompiledProgram(
-            PendingPayload(
-                entry.path,
-                directory=self._directory(),
-                config=config,
-                compilers=self.recipe.compilers(),
-                publish=lambda build: self._publish_ready(entry, config, build),
-                artifact_key=self.key.digest.hex,
-            ),
+            RecoveringStorage(payload, self._rebuild),
             meta_of(entry),
             program=program,
             sources=self.recipe.snapshot.source_map(),
         )
+
+    def _rebuild(self, lost: StoredFileLost) -> ProgramStorage:
+        """What stands in for an entry that was lost after it had been validated."""
+        if lost.damaged:
+            self._reject(Invalid(lost.slot, str(lost)))
+        else:
+            self._count_storage_error(str(lost))
+        return self.private.storage()
 
     def _directory(self) -> Path:
         return Path(fresh_directory(str(self.parent), self.recipe.name))
@@ -194,17 +220,23 @@ class Persistent:
         """The binaries' own transaction: at the first execution, or at warmup.
 
         That may be long after the sources were validated, and READY vouches for what was made of
-        them: they are validated again once they have been read.
+        them: they are validated again once they have been read. What cannot be compiled because it
+        was damaged is no error of the kernel.
         """
 
-        def compile_sources(directory: Path) -> None:
-            self.meter.stage(Counter.BINARY_BUILDS, lambda: build(directory))
+        def check() -> None:
             now = self.store.lookup_generated(self.key)
             if not isinstance(now, Hit) or now.entry.manifest != sources.manifest:
-                raise EntryChanged(
-                    f"{sources.path} has changed since it was validated; "
-                    "do not write into a store, or check the disk"
-                )
+                told = "has changed since it was validated; do not write into a store"
+                raise StoredFileLost(sources.directory, EntryChanged(f"{sources.directory} {told}"))
+
+        def compile_sources(directory: Path) -> None:
+            try:
+                self.meter.stage(Counter.BINARY_BUILDS, lambda: build(directory))
+            except Exception:
+                check()
+                raise
+            check()
 
         with writing_below(str(self.parent)):
             result = self.store.get_or_build(
@@ -220,7 +252,7 @@ class Persistent:
         assert isinstance(result, Hit | Published)
         if isinstance(result, Published):
             self._tell_damage(result)
-        return Publication(result.entry.path, shared=True, verify=result.entry.verify)
+        return Publication(result.entry.path, shared=True, verify=file_check(result.entry))
 
     def _tell_damage(self, result: Published) -> None:
         if result.damaged_blobs:

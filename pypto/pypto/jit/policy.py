@@ -48,7 +48,7 @@ def _root(environ: Mapping[str, str]) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class CachePolicy:
-    """A configuration as one request captured it: every path is absolute.
+    """A configuration as one request captured it: every path is absolute, the root without links.
 
     `root` is None exactly when persistence is disabled: nothing may look for it then.
     """
@@ -65,12 +65,16 @@ class CachePolicy:
 
 
 def capture_policy(config: CacheConfig, environ: Mapping[str, str], cwd: str) -> CachePolicy:
-    """`config` at this moment: relative paths are taken from `cwd`, the default root from HOME."""
+    """`config` at this moment: relative paths are taken from `cwd`, the default root from HOME.
+
+    Links on the way to the root are followed now, so that two spellings of one root are one. The
+    file system is not asked anything if persistence is disabled.
+    """
     if not config.enabled:
         return CachePolicy(None, False, (), None)
     root = _default_root(environ) if config.root is None else config.root
     return CachePolicy(
-        root=os.path.normpath(os.path.join(cwd, root)),
+        root=os.path.realpath(os.path.join(cwd, root)),
         readonly=config.readonly,
         extra_source_paths=tuple(os.path.join(cwd, path) for path in config.extra_source_paths),
         extra_fingerprint=config.extra_fingerprint,

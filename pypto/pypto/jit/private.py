@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,44 +22,74 @@ from pypto.runtime.storage import (
     OutputDirectory,
     PayloadBuilder,
     PendingPayload,
+    ProgramStorage,
     Publication,
 )
+from pypto_store.layout import make_directories
 
 PAYLOAD = "payload"
 
 
 class PrivateBuilds:
-    """Makes private programs for one recipe. `parent` is asked for only when one is made."""
+    """Makes private programs for one recipe.
 
-    def __init__(self, recipe: Recipe, parent: Callable[[], Path], meter: Meter) -> None:
+    `parent` is asked for only when one is made. `cwd` is where the request was captured: relative
+    output directories count from there.
+    """
+
+    def __init__(self, recipe: Recipe, parent: Callable[[], Path], cwd: str, meter: Meter) -> None:
         self._recipe = recipe
         self._parent = parent
+        self._cwd = cwd
         self._meter = meter
 
     def fresh(self) -> CompiledProgram:
         """Build the sources now, in the directory that was asked for or in one of their own."""
         asked = self._recipe.specialization.options.output_dir
-        if asked is not None:
-            directory = Path(os.path.abspath(asked))
-        else:
-            directory = Path(fresh_directory(str(self._parent()), self._recipe.name))
-        made: list[Program] = []
-        with nullcontext() if asked is not None else writing_below(str(directory.parent)):
-            self._meter.stage(
-                Counter.GENERATION_BUILDS, lambda: made.append(self._recipe.generate(directory))
-            )
         if asked is None:
-            return self.at(directory, made[0])
+            directory, program = self._generated()
+            return self.at(directory, program)
+        directory = Path(self._cwd, asked)
+        program = self._generate(directory)
         # The caller's own directory: it may be edited, so its binaries are kept in transactions.
         return CompiledProgram(
             MeteredDirectory(directory, self._recipe.compilers(), self._meter),
             CompiledMeta.load(directory),
-            program=made[0],
+            program=program,
             sources=self._recipe.snapshot.source_map(),
         )
 
+    def storage(self) -> ProgramStorage:
+        """Only the storage of such a program, in a directory of its own."""
+        directory, _ = self._generated()
+        return self._pending(directory)
+
     def at(self, directory: Path, program: Program | None) -> CompiledProgram:
         """The program whose sources are in a private `directory`; binaries join them there."""
+        return CompiledProgram(
+            self._pending(directory),
+            CompiledMeta.load(directory),
+            program=program,
+            sources=self._recipe.snapshot.source_map(),
+        )
+
+    def _generated(self) -> tuple[Path, Program]:
+        parent = str(self._parent())
+        directory = Path(fresh_directory(parent, self._recipe.name))
+        with writing_below(parent):
+            if self._recipe.root is not None:
+                # As the store makes it. Outside of the cache it may be in a public place.
+                make_directories(parent)
+            return directory, self._generate(directory)
+
+    def _generate(self, directory: Path) -> Program:
+        made: list[Program] = []
+        self._meter.stage(
+            Counter.GENERATION_BUILDS, lambda: made.append(self._recipe.generate(directory))
+        )
+        return made[0]
+
+    def _pending(self, directory: Path) -> PendingPayload:
         config = KernelConfig.parse((directory / FILE_NAME).read_bytes(), str(directory))
 
         def publish(build: PayloadBuilder) -> Publication:
@@ -73,17 +102,12 @@ class PrivateBuilds:
             self._meter.stage(Counter.BINARY_BUILDS, work)
             return Publication(payload, shared=False)
 
-        return CompiledProgram(
-            PendingPayload(
-                directory,
-                directory=directory,
-                config=config,
-                compilers=self._recipe.compilers(),
-                publish=publish,
-            ),
-            CompiledMeta.load(directory),
-            program=program,
-            sources=self._recipe.snapshot.source_map(),
+        return PendingPayload(
+            directory,
+            directory=directory,
+            config=config,
+            compilers=self._recipe.compilers(),
+            publish=publish,
         )
 
 

@@ -159,6 +159,20 @@ class Resolver:
             spent = self._clock() - begin - meter.built_ns
             self._statistics.add(Counter.LOOKUP_NS, spent)
 
+    def unreadable(self, kernel: str, reason: str, config: RunConfig, world: Surroundings) -> None:
+        """Count a request for a kernel that has no text, which no policy can help.
+
+        Raises ValueError for a malformed policy.
+        """
+        enabled = self._levels.effective(config.cache_config, world.environ).enabled
+        forced = forces_fresh_build(config.compile_options())
+        if not enabled:
+            self._statistics.add(Counter.DISABLED_REQUESTS)
+        if forced:
+            self._statistics.add(Counter.FORCED_REBUILDS)
+        elif enabled:
+            self._count_bypass(kernel, reason)
+
     def _forced(self, request: Request, meter: Meter) -> Answer:
         """A request for the build itself: no identity, no lookup, nothing kept."""
         self._statistics.add(Counter.FORCED_REBUILDS)
@@ -198,7 +212,7 @@ class Resolver:
         if isinstance(identity, Unavailable):
             if request.externs.problem is not None:
                 return self._bypass(request, meter, str(identity))
-            self._count_bypass(request, str(identity))
+            self._count_bypass(request.recipe.name, str(identity))
             private = PrivateObject(
                 "bypass", source, application.hex, request.specialization.digest.hex
             )
@@ -224,7 +238,7 @@ class Resolver:
                 recheck=lambda: self._changed(request, application),
                 patched=self._toolchain.patched,
                 explain=lambda store: _explain(store, key, request, identity),
-                private=PrivateBuilds(request.recipe, lambda: parent, meter),
+                private=PrivateBuilds(request.recipe, lambda: parent, world.cwd, meter),
             )
             compiled = persistent.restore_or_build()
             if compiled.artifact_key is not None and not policy.readonly:
@@ -254,15 +268,16 @@ class Resolver:
 
     def _bypass(self, request: Request, meter: Meter, reason: str) -> Answer:
         """Inputs that cannot be read or identified: nothing may be reused, so nothing is kept."""
-        self._count_bypass(request, reason)
+        self._count_bypass(request.recipe.name, reason)
         return Answer(self._private(request, meter).fresh(), repeatable=False)
 
-    def _count_bypass(self, request: Request, reason: str) -> None:
+    def _count_bypass(self, kernel: str, reason: str) -> None:
         self._statistics.bypass(reason)
-        log.bypassed(request.recipe.name, reason)
+        log.bypassed(kernel, reason)
 
     def _private(self, request: Request, meter: Meter) -> PrivateBuilds:
-        return PrivateBuilds(request.recipe, lambda: request.parent, meter)
+        cwd = request.surroundings.cwd
+        return PrivateBuilds(request.recipe, lambda: request.parent, cwd, meter)
 
     def _changed(self, request: Request, application: Digest) -> str | None:
         """Why what is being built is no longer what was asked for, or None."""

@@ -351,7 +351,8 @@ def _own_name(value: object) -> bytes | None:
     if isinstance(value, type | FunctionType | BuiltinFunctionType):
         module = value.__module__ or ""
         if isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, ModuleType):
-            # A function of the interpreter's own modules: its identity covers it.
+            # A kernel can call only those of the interpreter, whose identity covers them. Of any
+            # other extension the name tells no more than that it was mentioned.
             return b"name\0" + f"{module}:{value.__qualname__}".encode()
         if _is_own(module) or (
             module == "builtins" and getattr(builtins, value.__name__, None) is value

@@ -128,24 +128,40 @@ def test_a_flipped_byte_in_the_binaries_is_never_served(filled: Any, name: str) 
     assert filled.tree(ready) == before
 
 
+LOST = {
+    "flipped": "content[len(content) // 2] ^= 1",
+    "shortened": "del content[-1]",
+    "gone": "content = None",
+}
+
+
 @pytest.mark.parametrize("name", ["kernel_0.bin", "orchestration.bin"])
-def test_a_byte_flipped_between_the_lookup_and_the_first_run_is_never_loaded(
-    filled: Any, name: str
+@pytest.mark.parametrize("damage", LOST)
+def test_what_was_damaged_between_the_lookup_and_the_first_run_is_built_anew_and_left(
+    filled: Any, name: str, damage: str
 ) -> None:
-    flip_now = f"""
-for victim in Path(job["root"]).glob("artifacts/v1/*/*/ready/*/**/{name}"):
-    content = bytearray(victim.read_bytes())
-    content[len(content) // 2] ^= 1
-    victim.unlink()
+    lose = f"""
+(victim,) = Path(job["root"]).glob("artifacts/v1/*/*/ready/*/**/{name}")
+content = bytearray(victim.read_bytes())
+{LOST[damage]}
+victim.unlink()
+if content is not None:
     victim.write_bytes(content)
-    report["victim"] = str(victim)
+def files():
+    return sorted(
+        (str(p), p.read_bytes()) for p in victim.parents[1].rglob("*") if p.is_file()
+    )
+before = files()
 """
-    run = "\n".join(f"    {line}" for line in filled.RUN.splitlines())
-    attempt = f"try:{run}\nexcept RuntimeError as error:\n    report['error'] = str(error)\n"
-    report = filled.run(filled.WARM + flip_now + attempt)
-    assert report["stats"]["ready_hits"] == 1
-    assert report["victim"] in report["error"]
-    assert "correct" not in report
+    after = "report['as found'] = files() == before\n"
+    report = filled.run(filled.WARM + lose + filled.RUN + filled.RUN + after)
+    stats = report["stats"]
+    assert report["correct"]
+    assert report["as found"]
+    assert stats["ready_hits"] == 1
+    assert stats["object_hits"] == 2
+    assert stats["invalid_entries"] == 1
+    assert builds(report) == (1, 1)
 
 
 def test_damage_in_both_states_builds_privately_and_overwrites_nothing(filled: Any) -> None:
@@ -163,20 +179,29 @@ def test_damage_in_both_states_builds_privately_and_overwrites_nothing(filled: A
     assert filled.tree(filled.root / "artifacts") == before
 
 
-def test_sources_that_change_before_they_are_compiled_become_no_binaries(house: Any) -> None:
-    damage = """
-from pathlib import Path
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "source.write_text(source.read_text().replace('0x1p+1f', '0x3p+1f'))",
+        "source.write_text('this does not compile')",
+        "source.unlink()",
+    ],
+)
+def test_sources_that_change_before_they_are_compiled_become_no_binaries(
+    house: Any, edit: str
+) -> None:
+    damage = f"""
 for source in Path(job["root"]).glob("artifacts/v1/*/*/generated/kernels/*/*.cpp"):
-    source.write_text(source.read_text().replace("0x1p+1f", "0x3p+1f"))
+    {edit}
     report["damaged"] = True
-try:
-    compiled.complete()
-except RuntimeError as error:
-    report["error"] = str(error)
+compiled.complete()
+report["private"] = compiled.artifact_key is None
 """
-    report = house.run(house.COMPILE + damage)
+    report = house.run(house.COMPILE + damage + house.RUN)
     assert report["damaged"]
-    assert "has changed" in str(report["error"])
+    assert report["private"]
+    assert report["correct"]
+    assert report["stats"]["invalid_entries"] == 1
     assert not house.slots("ready")
     after = house.run(house.RUN)
     assert after["correct"]

@@ -72,6 +72,26 @@ def test_relative_paths_are_taken_from_the_directory_of_the_request() -> None:
     assert capture_policy(config, {}, "/two").root == "/two/cache"
 
 
+def test_links_on_the_way_to_a_root_are_followed_as_the_system_does(tmp_path: Path) -> None:
+    (tmp_path / "far" / "away").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "away")
+    cwd = os.path.realpath(tmp_path)
+    for root in ("link/../cache", f"{cwd}/link/../cache", "link/../../far/cache"):
+        policy = capture_policy(CacheConfig(enabled=True, root=Path(root)), {}, cwd)
+        assert policy.root == f"{cwd}/far/cache"
+
+
+def test_a_disabled_policy_asks_the_file_system_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    for name in ("stat", "lstat", "readlink", "open", "scandir"):
+        monkeypatch.setattr(os, name, lambda *args, **kwargs: asked.append(args))
+    config = CacheConfig(root=Path("link/../cache"), extra_source_paths=(Path("missing"),))
+    policy = capture_policy(config, {}, "/")
+    monkeypatch.undo()
+    assert policy.root is None
+    assert not asked
+
+
 def test_the_default_root_is_below_home_whatever_xdg_says() -> None:
     environ = {"HOME": "/home/user", "XDG_CACHE_HOME": "/elsewhere"}
     policy = capture_policy(CacheConfig(enabled=True), environ, "/project")
