@@ -81,6 +81,10 @@ class EvidenceShelf:
         found = self.of(source)
         return found.subject if isinstance(found, EvidenceRecord) else ""
 
+    def kernel(self, row: EntryRow) -> str:
+        """The kernel that an entry is of, or ""."""
+        return "" if row.manifest is None else self.subject(row.manifest.key.source)
+
 
 def known_keys(rows: Iterable[EntryRow], shelf: EvidenceShelf) -> list[KnownKey]:
     """Every key that has an entry with a readable manifest, in the order of the rows."""

@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from pypto_store import crash_points, evidence
+from pypto_store import crash_points
 from pypto_store.bundle.faults import BundleError, CodecMissing
 from pypto_store.bundle.frame import codec
 from pypto_store.bundle.packing import Packing
 from pypto_store.entry import Entry
-from pypto_store.layout import Layout, resolve
+from pypto_store.evidence import EvidenceRecord
+from pypto_store.layout import resolve
 from pypto_store.listing import EntryRow
 from pypto_store.outcomes import reason_of
 from pypto_store.tools.answer import Answer, CommandError, Status, Surroundings
@@ -63,12 +64,13 @@ def run(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
 
 def _export(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
     output = _output(options.output, surroundings)
-    rows = _chosen(options, surroundings.root)
+    layout, _ = resolve(surroundings.root)
+    shelf = EvidenceShelf(layout)
+    rows = _chosen(options, shelf, surroundings.root)
     entries, damaged = _validated(rows, surroundings)
     if not entries:
         raise CommandError(f"{surroundings.root}: no valid entry to export", Status.FOUND)
-    layout, _ = resolve(surroundings.root)
-    kept = _evidence(layout, entries) if options.with_evidence else []
+    kept = _evidence(entries, shelf) if options.with_evidence else []
     packing = Packing(entries, kept)
     with _sink(output) as sink, surroundings.progress.of("packing", packing.size) as advance:
         packing.write(sink, advance)
@@ -76,7 +78,9 @@ def _export(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
         "bundle": output,
         "size": sink.size,
         "sha256": sink.digest,
-        "entries": [entry_document(row) for row in rows if row.path not in damaged],
+        "entries": [
+            entry_document(row, shelf.kernel(row)) for row in rows if row.path not in damaged
+        ],
         "damaged": [{"path": path, "reason": reason} for path, reason in damaged.items()],
         "payload_size": sum(entry.manifest.payload_size for entry in entries),
         "content_size": packing.size,
@@ -105,26 +109,22 @@ def _output(given: str, surroundings: Surroundings) -> str:
     return path
 
 
-def _chosen(options: argparse.Namespace, root: str) -> list[EntryRow]:
+def _chosen(options: argparse.Namespace, shelf: EvidenceShelf, root: str) -> list[EntryRow]:
     if sum((bool(options.keys), options.kernel is not None, options.all)) != 1:
         raise CommandError("say what to export: some keys, or --kernel NAME, or --all")
     rows = list(rows_of(root))
     if options.all:
         return rows
     if options.kernel is not None:
-        return _of_kernel(rows, options.kernel, root)
+        return _of_kernel(rows, options.kernel, shelf, root)
     keys = {rows_of_key(rows, key, root)[0].key for key in options.keys}
     return [row for row in rows if row.key in keys]
 
 
-def _of_kernel(rows: Sequence[EntryRow], kernel: str, root: str) -> list[EntryRow]:
-    layout, _ = resolve(root)
-    shelf = EvidenceShelf(layout)
-    found = [
-        row
-        for row in rows
-        if row.manifest is not None and is_of_kernel(shelf.subject(row.manifest.key.source), kernel)
-    ]
+def _of_kernel(
+    rows: Sequence[EntryRow], kernel: str, shelf: EvidenceShelf, root: str
+) -> list[EntryRow]:
+    found = [row for row in rows if is_of_kernel(shelf.kernel(row), kernel)]
     if not found:
         raise CommandError(
             f"{root}: no entry is known to be of a kernel {kernel!r}; `ls` lists the keys",
@@ -171,15 +171,11 @@ def _fault(slot: str, manifest: Manifest) -> str | None:
     return None
 
 
-def _evidence(layout: Layout, entries: Sequence[Entry]) -> list[evidence.EvidenceRecord]:
+def _evidence(entries: Sequence[Entry], shelf: EvidenceShelf) -> list[EvidenceRecord]:
     """What is kept of the entries' components; what is damaged or missing explains nothing."""
     components = {digest for entry in entries for _, digest in entry.key.components()}
-    found = []
-    for digest in sorted(components):
-        with suppress(evidence.EvidenceError):
-            if (record := evidence.load(layout, digest)) is not None:
-                found.append(record)
-    return found
+    found = (shelf.of(digest) for digest in sorted(components))
+    return [record for record in found if isinstance(record, EvidenceRecord)]
 
 
 class _Counted:

@@ -100,7 +100,7 @@ def survey(root: str, rows: Iterable[EntryRow], advance: Callable[[int], None]) 
         advance(1)
     shelf = EvidenceShelf(layout)
     entries = [
-        Surveyed(row, _kernel(row, shelf), *_times(row), sharing.shared(number), damage)
+        Surveyed(row, shelf.kernel(row), *_times(row), sharing.shared(number), damage)
         for number, (row, damage) in enumerate(zip(rows, damages, strict=True))
     ]
     payload_size = sum(row.size or 0 for row in rows)
@@ -157,10 +157,6 @@ class _Sharing:
             for sha256, (size, holders, inodes) in self._contents.items()
         ]
         return sorted(found, key=lambda content: (-content.saved, content.sha256))
-
-
-def _kernel(row: EntryRow, shelf: EvidenceShelf) -> str:
-    return "" if row.manifest is None else shelf.subject(row.manifest.key.source)
 
 
 def _times(row: EntryRow) -> tuple[float | None, float | None]:
