@@ -15,6 +15,7 @@ ROOT = next(
 )
 REFERENCE = ROOT / "docs" / "reference" / "store-tools.md"
 HOW_TO = ROOT / "docs" / "how-to" / "keep-a-cache-small.md"
+MOVE = ROOT / "docs" / "how-to" / "move-a-cache.md"
 COMMAND = re.compile(r"^    python -m pypto_store (.+)$", re.MULTILINE)
 
 
@@ -47,7 +48,7 @@ def run(house, line):
     return house.command(*words)
 
 
-@pytest.mark.parametrize("page", [REFERENCE, HOW_TO], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [REFERENCE, HOW_TO, MOVE], ids=lambda page: page.stem)
 def test_every_command_of_the_page_runs(house, page):
     lines = commands(page)
     assert len(lines) >= 4
@@ -63,6 +64,8 @@ def test_the_shape_shown_is_the_shape_printed(house, name):
     if "fsck" in name:
         (slot,) = house.root.glob("artifacts/v1/*/*/ready/*")
         (slot / "kernel_config.json").unlink()
+    if name == "`import`":
+        assert house.command("export", "--all", "-o", "kernels.tar.zst").status == 0
     if name == "`gc`":
         lines = [*lines[:1], "gc --max-size 1 --keep kernel", "gc --max-size 1"]
     printed = [run(house, line).document for line in lines]
