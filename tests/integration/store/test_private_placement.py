@@ -85,6 +85,32 @@ def test_a_build_from_inside_the_root_goes_to_a_private_directory(
     assert Path(again["output"]).parent != output.parent
 
 
+BYPASSED = """
+pypto.configure_cache(pypto.CacheConfig(
+    enabled=True, root=Path(job["root"]), extra_source_paths=(Path("gone"),)))
+"""
+FORCED = """
+from pypto.runtime import RunConfig
+compiled = kernels.kernel.compile(config=RunConfig(dump_passes=True))
+compiled(x, out)
+report["output"] = str(compiled.output_dir)
+"""
+
+
+@pytest.mark.conforms("cache.82")
+@pytest.mark.parametrize("step", [BYPASSED + PLACES, FORCED], ids=["bypassed", "forced"])
+def test_builds_without_the_store_are_as_private(filled: Any, snapshot_of: Any, step: str) -> None:
+    """Whoever makes the directory outside, its name and its mode keep others out."""
+    before = snapshot_of(filled.root)
+    report = filled.run(step, cwd=filled.root)
+    assert report["correct"]
+    parent = Path(report["output"]).parent
+    assert parent.parent == filled.scratch
+    assert PRIVATE.fullmatch(parent.name)
+    assert stat.S_IMODE(parent.stat().st_mode) == 0o700
+    assert snapshot_of(filled.root) == before
+
+
 @pytest.mark.conforms("cache.82")
 @pytest.mark.parametrize("readonly", [False, True])
 def test_a_hit_from_inside_the_root_has_its_output_outside(
