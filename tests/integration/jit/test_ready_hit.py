@@ -17,6 +17,7 @@ def builds(report: dict[str, object]) -> tuple[int, ...]:
     return tuple(stats[name] for name in BUILDS)
 
 
+@pytest.mark.conforms("cache.33")
 def test_a_fresh_process_starts_no_program_and_runs_the_kernel(filled: Any) -> None:
     report = filled.run(filled.WARM + filled.RUN)
     stats = report["stats"]
@@ -38,10 +39,12 @@ def test_a_hit_writes_nothing(filled: Any) -> None:
     assert filled.tree(filled.root) == before
 
 
+@pytest.mark.conforms("cache.37")
 def test_warming_starts_no_thread(filled: Any) -> None:
     assert filled.run(filled.WARM)["threads"]
 
 
+@pytest.mark.conforms("cache.34", "cache.35", "cache.36", "cache.105")
 def test_compiling_publishes_sources_alone_and_running_the_binaries(house: Any) -> None:
     report = house.run(house.COMPILE)
     assert report["has_program"]
@@ -59,6 +62,7 @@ def test_compiling_publishes_sources_alone_and_running_the_binaries(house: Any) 
     assert report["stats"]["ready_hits"] == 1
 
 
+@pytest.mark.conforms("cache.58")
 def test_entries_hold_what_they_promise(filled: Any) -> None:
     (generated,), (ready,) = filled.slots("generated"), filled.slots("ready")
     assert (generated / "kernel_config.json").is_file()
@@ -74,6 +78,7 @@ def test_no_path_of_this_machine_is_in_an_entry(filled: Any) -> None:
                 assert str(filled.top.parent).encode() not in path.read_bytes(), path
 
 
+@pytest.mark.conforms("cache.39")
 def test_a_poisoned_configuration_module_is_never_executed(filled: Any) -> None:
     (generated,) = filled.slots("generated")
     (generated / "kernel_config.py").write_text("raise SystemExit('executed')\n")
@@ -81,6 +86,7 @@ def test_a_poisoned_configuration_module_is_never_executed(filled: Any) -> None:
     assert report["stats"]["ready_hits"] == 1
 
 
+@pytest.mark.conforms("cache.40")
 def test_without_sources_the_binaries_are_discovered(filled: Any) -> None:
     (generated,) = filled.slots("generated")
     shutil.rmtree(generated)
@@ -90,6 +96,7 @@ def test_without_sources_the_binaries_are_discovered(filled: Any) -> None:
     assert report["stats"]["ready_hits"] == 1
 
 
+@pytest.mark.conforms("cache.41")
 def test_a_damaged_hint_leads_to_discovery(filled: Any) -> None:
     (generated,) = filled.slots("generated")
     (generated / "kernel_config.json").write_text("{}")
@@ -110,6 +117,8 @@ def flip(path: Path) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.conforms("cache.43", "cache.50")
+@pytest.mark.conforms("cache.104")
 @pytest.mark.parametrize(
     "name", ["kernel_0.bin", "orchestration.bin", "compiled_meta.json", "artifact_manifest.json"]
 )
@@ -135,6 +144,7 @@ LOST = {
 }
 
 
+@pytest.mark.conforms("cache.50")
 @pytest.mark.parametrize("name", ["kernel_0.bin", "orchestration.bin"])
 @pytest.mark.parametrize("damage", LOST)
 def test_what_was_damaged_between_the_lookup_and_the_first_run_is_built_anew_and_left(
@@ -164,6 +174,8 @@ before = files()
     assert builds(report) == (1, 1)
 
 
+@pytest.mark.conforms("cache.44")
+@pytest.mark.conforms("cache.104")
 def test_damage_in_both_states_builds_privately_and_overwrites_nothing(filled: Any) -> None:
     assert filled.root is not None
     for state in ("generated", "ready"):
@@ -208,6 +220,7 @@ report["private"] = compiled.artifact_key is None
     assert after["stats"]["invalid_entries"] == 1
 
 
+@pytest.mark.conforms("cache.50")
 @pytest.mark.parametrize("damage", ["extra", "missing", "truncated", "link"])
 def test_any_other_file_set_is_invalid(filled: Any, damage: str) -> None:
     (ready,) = filled.slots("ready")
