@@ -228,6 +228,9 @@ def examine(row: Row, tests: Sequence[ProvingTest], trees: Trees) -> list[Findin
         try:
             with trees.lent(edit) as tree:
                 run = run_tests(tree, quick_first, first_failure=True)
+                if run.verdict is Verdict.NOT_RUN:
+                    # A fixture that uses what is broken can fail before any test does.
+                    run = run_tests(tree, quick_first, first_failure=False)
         except (TableError, SyntaxError) as error:
             run = Run(Verdict.BROKE_THE_TREE, str(error))
         findings.append(

@@ -17,6 +17,16 @@ import one
 import pytest
 
 
+@pytest.fixture
+def two():
+    assert one.unused() == 2
+    return 2
+
+
+def test_two(two):
+    assert two == 2
+
+
 @pytest.mark.timeout(TIMEOUT)
 def test_one():
     assert one.one() == 1
@@ -79,6 +89,19 @@ def test_a_run_killed_from_outside_is_no_notice(
     assert _examined(trees, "return 1", deaf).verdict is Verdict.HUNG
 
 
+def test_a_fixture_that_fails_is_no_notice_and_hides_none(trees: Trees) -> None:
+    edits = (Break(MODULE, "return 2", "return 3"), Break(MODULE, "return 1", "return 3"))
+    both = [ProvingTest("tests/test_one.py", name) for name in ("test_two", "test_one")]
+    row = Row(
+        "cache.1", "One is one.", (*edits, Break(MODULE, SOURCE, SOURCE.replace("n ", "n 4 + ")))
+    )
+    whole, fixture, test, either = examine(row, both, trees)
+    assert whole.good
+    assert fixture.verdict is Verdict.NOT_RUN
+    assert test.verdict is Verdict.NOTICED
+    assert either.verdict is Verdict.NOTICED
+
+
 def test_the_tree_is_whole_again_after_a_break(trees: Trees) -> None:
     edit = Break(MODULE, "return 1", "return 3")
     with trees.lent(edit) as tree:
@@ -89,7 +112,7 @@ def test_the_tree_is_whole_again_after_a_break(trees: Trees) -> None:
 
 def test_breaks_of_a_row_with_a_red_test_are_not_tried(trees: Trees) -> None:
     row = Row("cache.1", "One is two.", (Break(MODULE, "return 2", "return 3"),))
-    (only,) = examine(row, [ProvingTest("tests/test_one.py", "test_two")], trees)
+    (only,) = examine(row, [ProvingTest("tests/test_one.py", "test_three")], trees)
     assert only.edit is None and not only.good
 
 

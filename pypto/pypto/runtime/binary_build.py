@@ -15,7 +15,6 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,6 +69,9 @@ def compile_binaries(
     tasks = {name: _compilation(name, sources_dir, config, compiler, cancelled) for name in names}
     if len(tasks) <= 1:
         return {name: task() for name, task in tasks.items()}
+    # Imports logging, which a process that only restores does not need.
+    from concurrent.futures import ThreadPoolExecutor
+
     workers = min(len(tasks), len(os.sched_getaffinity(0)))
     with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="pypto-compile") as pool:
         futures = {name: pool.submit(task) for name, task in tasks.items()}

@@ -19,6 +19,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.conforms("cache.55", "cache.105")
 @pytest.mark.parametrize("name", BROKEN)
 def test_the_users_line_is_named_and_nothing_is_stored(house: Any, name: str) -> None:
     old, new, word = BROKEN[name]
@@ -35,6 +36,7 @@ def test_the_users_line_is_named_and_nothing_is_stored(house: Any, name: str) ->
     assert not [path for path in house.work.rglob("*") if path.is_file()]
 
 
+@pytest.mark.conforms("cache.55")
 def test_an_error_is_not_remembered(house: Any) -> None:
     step = """
 first = second = None

@@ -100,6 +100,7 @@ SCALE = 1.0
 """
 
 
+@pytest.mark.conforms("cache.102")
 def test_disabled_requests_touch_nothing_and_keep_their_program(house: Any) -> None:
     report = house.run(DISABLED + house.RUN, cached=False)
     stats = report["stats"]
@@ -139,6 +140,7 @@ def test_objects_do_not_cross_policies(house: Any) -> None:
     assert (house.work / "other" / "STORE").is_file()
 
 
+@pytest.mark.conforms("cache.102")
 def test_forced_builds_are_fresh_and_leave_everything_as_it_was(house: Any) -> None:
     report = house.run(FORCED)
     assert report["fresh"]
@@ -153,6 +155,7 @@ def test_forced_builds_are_fresh_and_leave_everything_as_it_was(house: Any) -> N
     assert len(house.slots("generated")) == 1
 
 
+@pytest.mark.conforms("cache.102")
 def test_a_disabled_diagnostic_counts_as_both(house: Any) -> None:
     stats = house.run(DISABLED_FORCED, cached=False)["stats"]
     assert stats["disabled_requests"] == stats["forced_rebuilds"] == 1
@@ -166,6 +169,7 @@ def test_the_representation_alone_touches_nothing(house: Any) -> None:
     assert not house.root.exists()
 
 
+@pytest.mark.conforms("cache.53")
 def test_a_read_only_hit_and_a_read_only_miss_write_nothing_below_the_root(filled: Any) -> None:
     before = filled.tree(filled.root)
     report = filled.run(filled.WARM + filled.RUN, cache={"readonly": True})
@@ -216,6 +220,7 @@ def test_no_tool_writes_below_a_read_only_root(filled: Any) -> None:
     assert report["below"] == []
 
 
+@pytest.mark.conforms("cache.54")
 def test_a_root_that_cannot_be_written_gives_a_private_result(house: Any) -> None:
     house.root.write_text("a file")
     report = house.run(house.WARM + house.RUN)
@@ -250,6 +255,7 @@ except OSError as error:
     assert "working directory" in report["gone"]
 
 
+@pytest.mark.conforms("cache.103")
 def test_a_missing_extra_source_is_a_bypass_that_names_it(house: Any) -> None:
     report = house.run(
         "kernels.kernel.compile()\n" + house.COMPILE,
@@ -280,6 +286,7 @@ def test_repeated_calls_without_an_identity_stay_bypasses(house: Any) -> None:
     assert (stats["requests"], stats["bypasses"], stats["object_hits"]) == (3, 3, 2)
 
 
+@pytest.mark.conforms("cache.54")
 def test_a_directory_that_is_no_store_is_left_as_it_is(house: Any) -> None:
     root = Path(house.root)
     root.mkdir()
@@ -311,6 +318,7 @@ report["key"] = kernels.kernel.compile().artifact_key
 """
 
 
+@pytest.mark.conforms("cache.57")
 @pytest.mark.parametrize(
     ("change", "word"),
     [

@@ -32,6 +32,7 @@ report["child"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 """
 
 
+@pytest.mark.conforms("cache.30", "cache.51", "cache.101")
 @pytest.mark.parametrize("count", [2, 8])
 def test_processes_build_once(house: Any, count: int) -> None:
     children = [house.start(house.WARM) for _ in range(count)]
@@ -51,6 +52,7 @@ def test_processes_build_once(house: Any, count: int) -> None:
     assert sum(report["has_program"] for report in reports) == 1
 
 
+@pytest.mark.conforms("cache.52", "cache.101")
 def test_threads_build_once_and_share_the_object(house: Any) -> None:
     report = house.run(THREADS)
     stats = report["stats"]

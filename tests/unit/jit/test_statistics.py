@@ -8,6 +8,7 @@ import pytest
 from pypto.jit.statistics import CacheStats, Counter, Statistics
 
 
+@pytest.mark.conforms("cache.100")
 def test_a_snapshot_has_the_documented_fields_and_cannot_be_changed() -> None:
     names = [field.name for field in dataclasses.fields(CacheStats)]
     assert names[:15] == [
@@ -31,6 +32,7 @@ def test_a_snapshot_has_the_documented_fields_and_cannot_be_changed() -> None:
         Statistics().snapshot().requests = 1  # type: ignore[misc]
 
 
+@pytest.mark.conforms("cache.100")
 def test_every_counter_reaches_its_field() -> None:
     statistics = Statistics()
     for position, counter in enumerate(Counter, start=1):
@@ -40,6 +42,7 @@ def test_every_counter_reaches_its_field() -> None:
         assert getattr(snapshot, counter.field) == position
 
 
+@pytest.mark.conforms("cache.103")
 def test_the_latest_bypass_reason_is_kept() -> None:
     statistics = Statistics()
     assert statistics.snapshot().last_bypass_reason is None
