@@ -7,6 +7,8 @@ validator, so that there is one place with verdicts and reasons.
 
 from __future__ import annotations
 
+import os
+
 from pypto_store import ArtifactKey, ArtifactSpec, State
 from pypto_store.manifest import SIZE_LIMIT, FileRecord, Manifest, frame, spec_of
 from pypto_store.paths import MANIFEST_NAME, PLAIN_LIMIT, SIGNATURE_NAME
@@ -45,6 +47,8 @@ class NativeValidator:
                 manifest = Manifest.of_proven_files(key, found, read[1])
                 if manifest is not None:
                     return manifest, read[2]
+        # The native core may have been stopped within the list of names, where it got to.
+        os.lseek(slot, 0, os.SEEK_SET)
         return self._otherwise.validate(slot, key, spec, state)
 
     def read_file(
