@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import sys
 import traceback
 from collections.abc import Callable
@@ -36,6 +37,21 @@ def as_user(uid: int, action: Callable[[], bool], *, member: bool = True) -> boo
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     assert status in (0, 1), "see the traceback above"
     return status == 0
+
+
+PAGE = next(
+    parent / "docs/how-to/share-a-cache.md"
+    for parent in Path(__file__).parents
+    if (parent / "docs/how-to/share-a-cache.md").exists()
+)
+
+
+def follow(command: str, root: Path) -> None:
+    """Run a command as the how-to has it, for this root and this group."""
+    lines = [line.strip() for line in PAGE.read_text(encoding="utf-8").splitlines()]
+    (line,) = {line for line in lines if line.startswith(command)}
+    words = line.replace("/srv/pypto-cache", str(root)).replace("kernels", str(TEAM))
+    subprocess.run(["sh", "-c", words], check=True)
 
 
 def others_exist() -> bool:
@@ -148,13 +164,22 @@ def test_private_directories_stay_private_below_a_shared_one(root: Path) -> None
     assert seen == [[0o700, 0o700], [0o700]]
 
 
-def test_a_team_reads_and_writes_one_root(root: Path) -> None:
+@pytest.mark.parametrize("used", [False, True])
+def test_a_team_reads_and_writes_one_root(root: Path, used: bool) -> None:
+    """A new root, and one that was private before."""
     if not others_exist():
         root.chmod(0o2770)
         assert isinstance(request(root), Published)
         return
-    os.chown(root, ALICE, TEAM)
-    root.chmod(0o2770)
+    if used:
+        os.chown(root, ALICE, ALICE)
+        assert as_user(ALICE, lambda: isinstance(request(root, "before"), Published))
+        for command in ("chgrp -R", "chmod -R g+rX", "find", "chmod g+w"):
+            follow(command, root)
+    else:
+        root.rmdir()
+        follow("install -d", root)
+        os.chown(root, ALICE, TEAM)
 
     def alice() -> bool:
         os.umask(0o077)
@@ -162,6 +187,8 @@ def test_a_team_reads_and_writes_one_root(root: Path) -> None:
 
     def bob() -> bool:
         os.umask(0o022)
+        if used and not isinstance(request(root, "before"), Hit):
+            return False
         hit = ArtifactStore(root).lookup(sample_key(), READY)
         other_key = request(root, "two")
         other_state = ArtifactStore(root, lock_timeout=10).get_or_build(
@@ -253,9 +280,7 @@ def test_anyone_reads_a_private_root_after_the_documented_chmod(root: Path) -> N
     several = others_exist()
     if several:
         assert as_user(EVE, is_refused, member=False)
-    for path in (root, *root.rglob("*")):
-        mode = path.stat().st_mode
-        path.chmod(stat.S_IMODE(mode) | 0o444 | (0o111 if mode & 0o100 else 0))
+    follow("chmod -R a+rX", root)
     before = {path: (path.stat().st_mtime_ns, path.stat().st_ctime_ns) for path in root.rglob("*")}
     if several:
         assert as_user(EVE, reads, member=False)
