@@ -98,7 +98,10 @@ def test_damage_beside_the_hint_leaves_ready_to_answer(filled: Any) -> None:
         flip(path)
     report = filled.run(NOTED)
     assert report["correct"]
+    # READY is named by the hint and vouches for itself: nobody looks at the rest of GENERATED.
     assert numbers(report, "ready_hits", "misses", *BUILDS) == (1, 0, 0, 0)
+    assert numbers(report, "invalid_entries") == (0,)
+    assert report["searched"] == 0
 
 
 @pytest.mark.conforms("cache.42")
