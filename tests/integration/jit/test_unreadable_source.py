@@ -35,6 +35,7 @@ def run(text, filename, **names):
 """
 
 
+@pytest.mark.conforms("cache.103")
 def test_without_a_text_a_request_is_a_bypass_and_an_error(house: Any) -> None:
     step = (
         ASK
@@ -63,6 +64,7 @@ ask("replaced code", replaced)
     assert not house.slots("generated")
 
 
+@pytest.mark.conforms("cache.102")
 def test_without_a_text_no_policy_counts_a_bypass_that_has_none(house: Any) -> None:
     step = (
         ASK
