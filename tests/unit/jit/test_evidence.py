@@ -14,6 +14,7 @@ from pypto.ir.options import MemoryPlanner
 from pypto.jit import evidence as subject
 from pypto.jit.application import application_digest
 from pypto.jit.binding import Signature
+from pypto.jit.names import NameUse
 from pypto.jit.policy import CachePolicy
 from pypto.jit.source import SourceCapture
 from pypto.jit.specialization import Specialization
@@ -182,6 +183,12 @@ def test_a_name_that_reads_like_a_mark_is_no_mark(load):
     told = texts(records_of(module)["source"])
     assert told[("function kernels_told:helper", "global CONFIG.name.n")] == "3"
     assert told[("function kernels_told:helper", "global CONFIG.module.tile")] == "(16, 64)"
+
+
+def test_a_name_of_ours_below_an_attribute_that_reads_like_a_mark():
+    use = NameUse("CONFIG", (("module",),))
+    encoding = b"module\0name\0pypto.language:load\0module"
+    assert list(subject._paths(use, encoding, ())) == [("module", "pypto.language:load")]
 
 
 def test_a_closure_is_told_and_its_indentation_is_not(load):

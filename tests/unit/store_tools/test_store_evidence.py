@@ -120,11 +120,16 @@ def test_a_failure_leaves_nothing(tmp_path, monkeypatch):
     assert os.listdir(layout.evidence) == []
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/etc/passwd", path)])
-def test_what_is_no_file_is_damage(tmp_path, make):
+def test_what_is_no_file_is_damage(tmp_path):
     layout = Layout(str(tmp_path))
-    os.mkdir(layout.evidence)
-    make(layout.evidence_of(DIGEST))
+    keep(layout, [RECORD])
+    place = layout.evidence_of(DIGEST)
+    os.rename(place, tmp_path / "elsewhere")
+    os.symlink(tmp_path / "elsewhere", place)  # good bytes, and still not ours to follow
+    with pytest.raises(EvidenceError, match="regular file"):
+        load(layout, DIGEST)
+    os.unlink(place)
+    os.mkfifo(place)
     with pytest.raises(EvidenceError):
         load(layout, DIGEST)
 

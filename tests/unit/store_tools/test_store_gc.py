@@ -171,6 +171,12 @@ def test_age_is_counted_from_the_last_use(full, command):
     assert isinstance(full.found("b", READY), Miss)
 
 
+def test_a_key_was_used_when_any_of_its_entries_was(full, command):
+    (path,) = full.root.glob(f"artifacts/v1/*/{full.key('b').digest}/ready/*/*manifest.json")
+    os.utime(path, (NOW - DAY, NOW - 30 * DAY))
+    assert dropped(gc(command, full, "--max-age", "25d")) == [("m:a", "age")]
+
+
 def test_size_drops_the_least_recently_used_first(full, command):
     sizes = {}
     for count in range(1, 5):
