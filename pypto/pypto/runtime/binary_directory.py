@@ -144,10 +144,11 @@ def obtain_binaries(
             _replace(cache / name, binary)
         binaries = {name: verified[name] if name in verified else built[name] for name in sources}
         if context is not None:
+            # Of a source that was edited meanwhile nobody knows which text was compiled.
             records = {
                 name: Recorded(hashlib.sha256(binary).hexdigest(), sources[name])
                 for name, binary in binaries.items()
-                if name not in unread
+                if name not in unread and paths[name].read_bytes() == texts[name]
             }
             _replace(cache / STAMP_NAME, Stamp(context, records).to_json())
         return binaries

@@ -30,6 +30,9 @@ COPY_SOURCE = f"""
 text = open(source, "rb").read()
 if b"BROKEN" in text:
     sys.exit("broken source")
+if b"EDITED" in text:
+    text = text.replace(b"EDITED", b"edited")
+    open(source, "wb").write(text)
 if b"SLOW" in text:
     time.sleep(float(text.split()[-1]))
 open(argv[argv.index("-o") + 1], "wb").write({ELF!r} + text)
@@ -190,6 +193,17 @@ def test_an_edited_source_is_built_again(program: Program) -> None:
     program.obtain()
     program.edit("kernels/k0.cpp", "second")
     assert program.obtain() == ["k0.cpp"]
+
+
+def test_what_is_compiled_of_a_source_that_changes_meanwhile_is_not_kept(
+    program: Program,
+) -> None:
+    program.edit("kernels/k0.cpp", "EDITED while compiled")
+    assert program.obtain() == EVERYTHING
+    program.edit("kernels/k0.cpp", "EDITED while compiled")
+    assert program.obtain() == ["k0.cpp"]
+    assert program.obtain() == ["k0.cpp"]
+    assert program.obtain() == []
 
 
 @pytest.mark.conforms("cache.76")
