@@ -14,6 +14,7 @@ def digest(*paths: Path, fingerprint: str | None = None) -> str:
     return application_digest(tuple(map(str, paths)), fingerprint, hash_files).hex
 
 
+@pytest.mark.conforms("cache.15")
 def test_a_file_counts_by_content_whatever_its_suffix(tmp_path: Path) -> None:
     file = tmp_path / "table.bin"
     file.write_bytes(b"one")
@@ -24,6 +25,7 @@ def test_a_file_counts_by_content_whatever_its_suffix(tmp_path: Path) -> None:
     assert digest(file) != before
 
 
+@pytest.mark.conforms("cache.16")
 def test_a_directory_counts_by_its_python_sources(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "a.py").write_text("1")
@@ -69,12 +71,14 @@ def test_an_empty_directory_is_no_file_and_no_absence(tmp_path: Path) -> None:
     assert len({digest(), digest(tmp_path / "empty"), digest(tmp_path / "file")}) == 3
 
 
+@pytest.mark.conforms("cache.19")
 def test_the_fingerprint_counts() -> None:
     # The last one is what os.environ gives for a variable that is not UTF-8.
     told = [None, "", "a", "\udcff"]
     assert len({digest(fingerprint=fingerprint) for fingerprint in told}) == 4
 
 
+@pytest.mark.conforms("cache.18")
 def test_a_missing_source_is_named(tmp_path: Path) -> None:
     with pytest.raises(ExtraSourceError, match=r"gone\.py"):
         digest(tmp_path / "gone.py")

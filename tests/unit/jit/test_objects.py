@@ -9,6 +9,7 @@ from pypto.jit.objects import ObjectTable, PersistentObject, PrivateObject
 NAME = PersistentObject("k", "/root", False)
 
 
+@pytest.mark.conforms("cache.21")
 def test_a_second_request_gets_the_same_object() -> None:
     table: ObjectTable[list[int]] = ObjectTable()
     first, live = table.obtain(NAME, list)
@@ -18,6 +19,7 @@ def test_a_second_request_gets_the_same_object() -> None:
     assert second is first
 
 
+@pytest.mark.conforms("cache.22", "cache.23", "cache.24")
 @pytest.mark.parametrize(
     "other",
     [

@@ -10,11 +10,31 @@ from pypto.jit.policy import PolicyLevels, capture_policy, environment_config
 from pypto_store import CacheConfig
 
 
+@pytest.mark.conforms("cache.1")
 def test_defaults_are_off() -> None:
     assert environment_config({}) == CacheConfig()
-    assert not CacheConfig().enabled
+    assert dataclasses.asdict(CacheConfig()) == {
+        "enabled": False,
+        "root": None,
+        "readonly": False,
+        "extra_source_paths": (),
+        "extra_fingerprint": None,
+    }
 
 
+@pytest.mark.conforms("cache.2")
+def test_a_configuration_is_a_value() -> None:
+    config = CacheConfig(enabled=True, root=Path("a"), extra_source_paths=(Path("b"),))
+    for field in dataclasses.fields(config):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(config, field.name, None)
+    same = CacheConfig(enabled=True, root=Path("a"), extra_source_paths=(Path("b"),))
+    assert config == same
+    assert hash(config) == hash(same)
+    assert config != dataclasses.replace(config, readonly=True)
+
+
+@pytest.mark.conforms("cache.6")
 @pytest.mark.parametrize("name", ["PYPTO_CACHE", "PYPTO_CACHE_READONLY"])
 @pytest.mark.parametrize("text", ["", "true", "01", " 1", "2", "yes", "1\n"])
 def test_switches_are_strict_and_name_themselves(name: str, text: str) -> None:
@@ -27,12 +47,14 @@ def test_an_empty_root_is_refused() -> None:
         environment_config({"PYPTO_CACHE_DIR": ""})
 
 
+@pytest.mark.conforms("cache.10")
 def test_the_root_alone_enables_nothing() -> None:
     config = environment_config({"PYPTO_CACHE_DIR": "/somewhere"})
     assert not config.enabled
     assert capture_policy(config, {}, "/").root is None
 
 
+@pytest.mark.conforms("cache.3", "cache.4", "cache.5")
 def test_each_level_wins_over_the_next_and_is_used_whole() -> None:
     levels = PolicyLevels()
     environ = {"PYPTO_CACHE": "1", "PYPTO_CACHE_DIR": "/env", "PYPTO_CACHE_READONLY": "1"}
@@ -46,6 +68,7 @@ def test_each_level_wins_over_the_next_and_is_used_whole() -> None:
     assert levels.effective(None, {}) == CacheConfig()
 
 
+@pytest.mark.conforms("cache.7")
 def test_a_malformed_variable_is_met_only_where_the_environment_decides() -> None:
     levels = PolicyLevels()
     malformed = {"PYPTO_CACHE": "maybe"}
@@ -62,6 +85,7 @@ def test_only_a_configuration_can_be_configured() -> None:
         PolicyLevels().configure({"enabled": True})  # type: ignore[arg-type]
 
 
+@pytest.mark.conforms("cache.9")
 def test_relative_paths_are_taken_from_the_directory_of_the_request() -> None:
     config = CacheConfig(
         enabled=True, root=Path("cache"), extra_source_paths=(Path("a"), Path("/b"))
@@ -92,6 +116,7 @@ def test_a_disabled_policy_asks_the_file_system_nothing(monkeypatch: pytest.Monk
     assert not asked
 
 
+@pytest.mark.conforms("cache.8")
 def test_the_default_root_is_below_home_whatever_xdg_says() -> None:
     environ = {"HOME": "/home/user", "XDG_CACHE_HOME": "/elsewhere"}
     policy = capture_policy(CacheConfig(enabled=True), environ, "/project")
