@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 from hypothesis import HealthCheck, settings
+
+# The tests of this folder share modules that are no tests.
+sys.path.insert(0, os.path.dirname(__file__))
+
+# One variable, as in the fault tests: this many times what the bounded run does in five rounds.
+ROUNDS = int(os.environ.get("STORE_FAULT_ROUNDS", "5"))
 
 settings.register_profile(
     "bounded",
-    max_examples=150,
+    max_examples=30 * ROUNDS,
     deadline=None,
     database=None,
     print_blob=True,
