@@ -38,7 +38,7 @@ def trees(tmp_path: Path) -> Trees:
     source = tmp_path / "source"
     for name, text in (
         (MODULE, SOURCE),
-        ("tests/test_one.py", TEST.replace("TIMEOUT", "1")),
+        ("tests/test_one.py", TEST.replace("TIMEOUT", "3")),
         ("pyproject.toml", '[tool.pytest.ini_options]\npythonpath = ["pypto/pypto"]\n'),
         ("built/native", ""),
     ):
@@ -84,9 +84,13 @@ def test_only_a_failure_that_a_test_reports_is_notice(
 def test_a_run_killed_from_outside_is_no_notice(
     trees: Trees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(break_rows, "_RUN_LIMIT", 4)
+    monkeypatch.setattr(break_rows, "_RUN_LIMIT", 6)
     deaf = "import signal; signal.signal(signal.SIGALRM, signal.SIG_IGN)\n    while True: pass"
-    assert _examined(trees, "return 1", deaf).verdict is Verdict.HUNG
+    with trees.lent(Break(MODULE, "return 1", deaf)) as tree:
+        run = break_rows.run_tests(
+            tree, [ProvingTest("tests/test_one.py", "test_one")], first_failure=True
+        )
+    assert run.verdict is Verdict.HUNG
 
 
 def test_a_fixture_that_fails_is_no_notice_and_hides_none(trees: Trees) -> None:
