@@ -100,7 +100,7 @@ def read_package(kernel: ExternalKernel, provided: Sequence[str] = ()) -> Extern
         return walk.run()
     except _Unpackaged as error:
         read = [hashlib.sha256(data).digest() for data in walk.contents.values()]
-        record = _record(kernel, packaged=False).sequence("contents", read)
+        record = _record("pypto.unpackaged-extern/v1", kernel).sequence("contents", read)
         return ExternPackage(kernel.parts, kernel.include_dirs, (), str(error), record.finish())
 
 
@@ -315,7 +315,7 @@ class _Walk:
         sources = [places[part.source] for part in kernel.parts]
         include_dirs = [self._trees.place(directory) for directory in used]
         ordered = sorted((place, path) for path, place in places.items())
-        record = _record(kernel, packaged=True)
+        record = _record("pypto.extern/v1", kernel)
         record.sequence("sources", sources)
         record.sequence("include_dirs", include_dirs)
         record.sequence(
@@ -343,9 +343,8 @@ def _at(path: str, include: Include, reason: str) -> _Unpackaged:
     return _Unpackaged(f"{path}:{include.line}: {include.spelling} {reason}")
 
 
-def _record(kernel: ExternalKernel, *, packaged: bool) -> RecordBuilder:
-    record = RecordBuilder("pypto.extern/v1")
-    record.boolean("packaged", packaged)
+def _record(name: str, kernel: ExternalKernel) -> RecordBuilder:
+    record = RecordBuilder(name)
     record.sequence("core_types", [part.core_type for part in kernel.parts])
     record.boolean("dual_aiv_dispatch", kernel.dual_aiv_dispatch)
     return record

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pypto.language.includes import scan
 
-HEADERS = [f"h{number}.h" for number in range(6)]
+HEADERS = [*(f"h{number}.h" for number in range(6)), "a'b.h"]
 
 # Texts that a reader of C++ may get wrong. Each is followed by an include of h5.h that counts.
 CASES = {
@@ -25,6 +25,8 @@ CASES = {
     "string with quotes": 'const char* a = "\\"/*"; \n#include "h0.h"\nconst char* b = "*/";\n',
     "string with a comment": 'const char* a = "//"; const char* b = "/*";\n#include "h0.h"\n',
     "character": "char a = '\"'; char b = '\\''; int c = 1'000'000;\n#include \"h0.h\"\n//'\n",
+    "one digit separator": "int a = 1'000; /* '\n#include \"h0.h\"\n*/\n",
+    "apostrophe in a name": '#include <a\'b.h> /*\n#include "h0.h"\n*/\n',
     "raw string": 'const char* a = R"(\n#include "h0.h"\n)";\n#include "h1.h"\n',
     "raw string with a name": 'auto a = u8R"x(\n)"\n#include "h0.h"\n)x";\n#include "h1.h"\n',
     "raw string with a splice": 'auto a = R"(\\\n)\\\n"\n#include "h0.h"\n)";\n#include "h1.h"\n',

