@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <exception>
 #include <map>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "../files/file_hashing.h"
+#include "../files/observation.h"
 #include "../files/sha256.h"
 #include "../runtime/src/chip.h"
 #include "../runtime/src/program.h"
@@ -168,14 +170,14 @@ class PySourceHashing {
     py::list result;
     size_t next = 0;
     for (size_t i = 0; i < roots_.size(); ++i) {
-      py::list files;
+      std::string names;
+      std::string content;
       for (; next < ends_[i]; ++next) {
-        const char* const name = paths[next].c_str() + roots_[i].size() + 1;
-        const auto text = py::reinterpret_steal<py::object>(PyUnicode_DecodeFSDefault(name));
-        if (!text) throw py::error_already_set();
-        files.append(py::make_tuple(text, as_bytes((*digests)[next])));
+        if (!content.empty()) names += '\0';
+        names.append(paths[next], roots_[i].size() + 1);
+        content.append(reinterpret_cast<const char*>((*digests)[next].data()), sizeof(Sha256));
       }
-      result.append(files);
+      result.append(py::make_tuple(py::bytes(names), py::bytes(content)));
     }
     return result;
   }
@@ -202,6 +204,33 @@ std::unique_ptr<PySourceHashing> hash_sources(std::vector<std::string> roots,
                                               std::vector<std::string> skipped_directories) {
   return std::make_unique<PySourceHashing>(
       std::move(roots), SourceRules{std::move(suffixes), std::move(skipped_directories)});
+}
+
+std::string path_of(py::handle text) {
+  PyObject* encoded = nullptr;
+  if (PyUnicode_FSConverter(text.ptr(), &encoded) == 0) throw py::error_already_set();
+  const auto path = py::reinterpret_steal<py::bytes>(encoded);
+  return std::string(path);
+}
+
+bool observations_hold(const py::list& observations) {
+  struct Observation {
+    std::string kind;
+    std::string path;
+    std::string answer;
+  };
+  std::vector<Observation> all;
+  all.reserve(observations.size());
+  for (const py::handle item : observations) {
+    const auto parts = py::reinterpret_borrow<py::sequence>(item);
+    if (parts.size() != 3) throw py::value_error("an observation has three parts");
+    all.push_back({parts[0].cast<std::string>(), path_of(py::object(parts[1])),
+                   path_of(py::object(parts[2]))});
+  }
+  const WithoutGil here;
+  return std::all_of(all.begin(), all.end(), [](const Observation& one) {
+    return still_holds(one.kind, one.path, one.answer);
+  });
 }
 
 py::dict build_info() {
@@ -266,11 +295,17 @@ PYBIND11_MODULE(_native, m) {
         "SHA-256 digests of the files' contents, in order, computed without the GIL. OSError.");
   py::class_<PySourceHashing>(m, "SourceHashing", "Sources of directories, being hashed.")
       .def("wait", &PySourceHashing::wait,
-           "For each directory its (relative name, SHA-256) pairs, in no order. OSError.");
+           "For each directory its files, sorted: their relative names with a NUL between each "
+           "two,\n"
+           "and their SHA-256 digests. OSError.");
   m.def("hash_sources", &hash_sources, py::arg("roots"), py::arg("suffixes"),
         py::arg("skipped_directories"),
         "Lists the files below `roots` that have one of the suffixes, and begins to hash them.\n"
         "Names without a dot are taken for directories, links to them too.");
+  m.def(
+      "observations_hold", &observations_hold, py::arg("observations"),
+      "Whether every (kind, path, answer) is as it was; see pypto_toolchains.disk. False too for\n"
+      "native files of an uncommon form.");
   define_slot_reader(m);
 
   py::class_<PyChip>(m, "Chip",

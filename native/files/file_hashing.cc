@@ -129,7 +129,7 @@ struct FileHashing::Work {
       }
       const auto bytes = static_cast<uint64_t>(status.st_size);
       // Only a file that stays as long as it says is read in one piece; others have no such size.
-      if (S_ISREG(status.st_mode) && ReadBatch::could_hold(bytes)) {
+      if (S_ISREG(status.st_mode) && bytes > 0 && ReadBatch::could_hold(bytes)) {
         if (!batch.has_room(bytes)) flush();
         pending[batch.count()] = i;
         if (batch.add(file.get(), bytes)) continue;
@@ -211,6 +211,7 @@ void FileHashing::forget_the_parents_helper() {
 std::vector<std::string> list_sources(const std::string& root, const SourceRules& rules) {
   std::vector<std::string> names;
   collect(root, "", rules, false, names);
+  std::sort(names.begin(), names.end());
   return names;
 }
 

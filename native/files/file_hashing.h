@@ -53,7 +53,7 @@ struct SourceRules {
   std::vector<std::string> skipped_directories;
 };
 
-// The sources below `root`, by relative name, in no order. Throws std::system_error.
+// The sources below `root` by relative name, sorted. Throws std::system_error.
 std::vector<std::string> list_sources(const std::string& root, const SourceRules& rules);
 
 }  // namespace pypto_native

@@ -14,13 +14,14 @@ ssize_t read_some(int fd, void* into, size_t bytes) noexcept {
 
 bool read_exactly(int fd, unsigned char* into, size_t bytes) noexcept {
   size_t total = 0;
-  for (;;) {
+  do {
+    // One byte more than there should be: getting all but that one proves the end as well as a
+    // further call would.
     const ssize_t got = read_some(fd, into + total, bytes + 1 - total);
-    if (got < 0) return false;
-    if (got == 0) return total == bytes;
+    if (got <= 0) return got == 0 && total == bytes;
     total += static_cast<size_t>(got);
-    if (total > bytes) return false;
-  }
+  } while (total < bytes);
+  return total == bytes;
 }
 
 ReadBatch& ReadBatch::of_thread() {

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pypto_store.records import RecordBuilder
-from pypto_toolchains.elf import MalformedElf, NotElf, native_identity
+from pypto_toolchains.disk import SYSTEM_DISK, Disk
+from pypto_toolchains.elf import MalformedElf, NotElf
 from pypto_toolchains.evidence import Evidence, Unavailable
-from pypto_toolchains.packages import hash_files
 from pypto_toolchains.process import ToolError, ToolResult, run_tool
 from pypto_toolchains.records import ProbeRecords
 from pypto_toolchains.search import (
@@ -72,17 +72,19 @@ class Capture:
     record: tuple[str, bytes] | None
 
 
-def select_driver(name: str, environ: Mapping[str, str], project_root: str) -> Driver | Unavailable:
+def select_driver(
+    name: str, environ: Mapping[str, str], project_root: str, disk: Disk = SYSTEM_DISK
+) -> Driver | Unavailable:
     """The driver that a child in `project_root` starts for `name` (a bare name or a path).
 
     Unavailable for a missing one, for a script, and for an ELF file that is not recognisably a
     GCC driver, such as a compiler wrapper found under a compiler's name.
     """
-    path = find_executable(name, environ.get("PATH"), project_root)
+    path = find_executable(name, environ.get("PATH"), project_root, disk)
     if path is None:
         return Unavailable(COMPONENT, f"no C++ compiler {name!r} on PATH; install g++")
     try:
-        real = link_target(path)
+        real = link_target(path, disk)
     except OSError as error:
         return Unavailable(COMPONENT, f"cannot identify {path}: {error}")
     if not _DRIVER_NAME.fullmatch(os.path.basename(real)):
@@ -90,7 +92,7 @@ def select_driver(name: str, environ: Mapping[str, str], project_root: str) -> D
             COMPONENT, f"{path} runs {real}, an unrecognised compiler or compiler wrapper"
         )
     try:
-        return Driver(path, native_identity(real))
+        return Driver(path, disk.identity(real))
     except NotElf:
         return Unavailable(COMPONENT, f"{path} runs {real}, which is a script and not a driver")
     except (OSError, MalformedElf) as error:
@@ -102,9 +104,10 @@ def capture_gcc(
     environ: Mapping[str, str],
     project_root: str,
     records: ProbeRecords,
+    disk: Disk = SYSTEM_DISK,
 ) -> Capture:
     """The identity of the driver `name` and of its helpers, for compiles run in `project_root`."""
-    driver = select_driver(name, environ, project_root)
+    driver = select_driver(name, environ, project_root, disk)
     if isinstance(driver, Unavailable):
         return Capture(driver, None)
     digest = _record_digest(driver, environ, project_root)
@@ -116,7 +119,7 @@ def capture_gcc(
             return Capture(probed, None)
         report = probed
         fresh = (digest, _record_content(driver, report))
-    return Capture(_evidence(driver, report, environ, project_root), fresh)
+    return Capture(_evidence(driver, report, environ, project_root, disk), fresh)
 
 
 def _record_digest(driver: Driver, environ: Mapping[str, str], project_root: str) -> str:
@@ -137,7 +140,11 @@ def has_relative_entry(search_path: str) -> bool:
 
 
 def _evidence(
-    driver: Driver, report: DriverReport, environ: Mapping[str, str], project_root: str
+    driver: Driver,
+    report: DriverReport,
+    environ: Mapping[str, str],
+    project_root: str,
+    disk: Disk,
 ) -> Evidence | Unavailable:
     facts = [
         ("driver.path", driver.path),
@@ -145,14 +152,14 @@ def _evidence(
         ("driver.version", report.version),
         ("driver.machine", report.machine),
     ]
-    for name, path in _helpers(report, environ.get("PATH"), project_root).items():
+    for name, path in _helpers(report, environ.get("PATH"), project_root, disk).items():
         if path is None:
             package = "g++" if name in ("cc1plus", "collect2") else "binutils"
             return Unavailable(
                 COMPONENT, f"{driver.path} finds no {name!r}; install {package} completely"
             )
         try:
-            identity = native_identity(path)
+            identity = disk.identity(path)
         except NotElf:
             return Unavailable(COMPONENT, f"the helper {path} is a script, not an executable")
         except (OSError, MalformedElf) as error:
@@ -162,27 +169,29 @@ def _evidence(
     for directory in report.libraries:
         # A specs file rewrites the driver's command lines: it is part of the tool.
         specs = os.path.join(project_root, directory, "specs")
-        if os.access(specs, os.F_OK):
+        if disk.exists(specs):
             try:
-                facts.append((f"specs.{specs}", hash_files([specs])[0].hex()))
+                facts.append((f"specs.{specs}", disk.sha256(specs)))
             except OSError as error:
                 return Unavailable(COMPONENT, f"cannot read {specs}: {error}")
     return Evidence.of(COMPONENT, tuple(facts))
 
 
 def _helpers(
-    report: DriverReport, search_path: str | None, project_root: str
+    report: DriverReport, search_path: str | None, project_root: str, disk: Disk
 ) -> dict[str, str | None]:
     programs = tuple(os.path.join(project_root, directory) for directory in report.programs)
     path = path_directories(search_path, project_root)
     searched = (*programs, *path)
     # collect2 prefers these two names over `ld`, in the compiler's own directories only.
-    linker = first_executable("real-ld", programs) or first_executable("collect-ld", programs)
+    linker = first_executable("real-ld", programs, disk) or first_executable(
+        "collect-ld", programs, disk
+    )
     return {
-        "cc1plus": first_executable("cc1plus", searched),
-        "as": first_executable("as", searched),
-        "collect2": first_executable("collect2", searched),
-        "ld": linker or first_executable("ld", searched),
+        "cc1plus": first_executable("cc1plus", searched, disk),
+        "as": first_executable("as", searched, disk),
+        "collect2": first_executable("collect2", searched, disk),
+        "ld": linker or first_executable("ld", searched, disk),
     }
 
 
@@ -220,7 +229,7 @@ def _probe(
         )
         if not (report.version and report.machine and report.programs):
             return Unavailable(COMPONENT, f"{driver.path} does not answer as a GCC driver does")
-        found = _helpers(report, environ.get("PATH"), project_root)
+        found = _helpers(report, environ.get("PATH"), project_root, SYSTEM_DISK)
         for name in ("cc1plus", "as", "collect2"):
             said = ask(f"-print-prog-name={name}")
             ours = found[name]

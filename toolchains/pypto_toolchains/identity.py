@@ -14,7 +14,8 @@ from pathlib import Path
 
 from pypto_store.digest import Digest
 from pypto_store.records import RecordBuilder
-from pypto_toolchains.elf import MalformedElf, NotElf, native_identity
+from pypto_toolchains.disk import SYSTEM_DISK, Disk
+from pypto_toolchains.elf import MalformedElf, NotElf
 from pypto_toolchains.environment import EnvironmentRegistry
 from pypto_toolchains.evidence import Evidence, Unavailable
 from pypto_toolchains.gcc import capture_gcc, has_relative_entry
@@ -22,7 +23,7 @@ from pypto_toolchains.interpreter import InterpreterUnknown, interpreter_facts
 from pypto_toolchains.packages import PackageRoot, SourceHashes, package_digests
 from pypto_toolchains.ptoas import capture_ptoas
 from pypto_toolchains.records import ProbeRecords
-from pypto_toolchains.sdk import SdkUnknown, is_revision, isa_pin
+from pypto_toolchains.sdk import SdkUnknown, is_revision, isa_pin, pin_path
 
 POLICY_VARIABLE = "PYPTO_CACHE_IDENTITY"
 EPOCH_VARIABLE = "PYPTO_CACHE_EPOCH"
@@ -76,6 +77,10 @@ class Installation:
     sdk_root: str
     sdk_revision: str
 
+    def digests(self, hashes: SourceHashes) -> dict[str, str]:
+        """The digests of the packages and of the runtime part, by name. OSError."""
+        return package_digests(self.packages, (self.runtime_part,), hashes)
+
 
 @dataclass(frozen=True, slots=True)
 class ToolchainIdentity:
@@ -99,11 +104,16 @@ class InstallationIdentity:
     it had the time that the other parts took.
     """
 
-    def __init__(self, installation: Installation, hashes: SourceHashes) -> None:
+    def __init__(
+        self, installation: Installation, hashes: SourceHashes, disk: Disk = SYSTEM_DISK
+    ) -> None:
         self.installation = installation
+        self.sources: Mapping[str, str] = {}
+        """The digests of the packages and of the runtime part, once `parts` has found them."""
         self._hashes = hashes
+        self._disk = disk
         self._parts: tuple[Evidence, Evidence] | Unavailable | None = None
-        self.pto_isa = _pto_isa(installation)
+        self.pto_isa = _pto_isa(installation, disk)
 
     def parts(self) -> tuple[Evidence, Evidence] | Unavailable:
         """The `pypto` and `runtime` components."""
@@ -114,11 +124,9 @@ class InstallationIdentity:
     def _captured(self) -> tuple[Evidence, Evidence] | Unavailable:
         installation = self.installation
         try:
-            interpreter = interpreter_facts()
-            native = native_identity(installation.native)
-            sources = package_digests(
-                installation.packages, (installation.runtime_part,), self._hashes
-            )
+            interpreter = interpreter_facts(self._disk)
+            native = self._disk.identity(installation.native)
+            self.sources = installation.digests(self._hashes)
         except InterpreterUnknown as error:
             return Unavailable("pypto", str(error))
         except (OSError, NotElf, MalformedElf) as error:
@@ -126,6 +134,7 @@ class InstallationIdentity:
         revision = installation.sdk_revision
         if not is_revision(revision):
             return Unavailable("runtime", f"{installation.sdk_root} records no build revision")
+        sources = dict(self.sources)
         runtime = sources.pop("/".join(installation.runtime_part))
         packages = tuple((f"package.{name}", digest) for name, digest in sources.items())
         return (
@@ -146,6 +155,7 @@ def capture_build_identity(
     project_root: str,
     cwd: str,
     records: ProbeRecords,
+    disk: Disk = SYSTEM_DISK,
 ) -> ToolchainIdentity | Unavailable:
     """The identity of a build by `compiler` run in `project_root`, or the first thing missing.
 
@@ -156,8 +166,8 @@ def capture_build_identity(
             "toolchain", f"the {namespace.policy!r} identity policy is not available yet"
         )
     bundled = Path(installed.installation.sdk_root, "bin", "ptoas")
-    ptoas = capture_ptoas(environ, bundled, Path(project_root))
-    device = capture_gcc(compiler, environ, project_root, records)
+    ptoas = capture_ptoas(environ, bundled, Path(project_root), disk)
+    device = capture_gcc(compiler, environ, project_root, records, disk)
     parts = installed.parts()
     if isinstance(parts, Unavailable):
         return parts
@@ -192,8 +202,10 @@ def _bytes(value: str | None) -> tuple[bytes, ...]:
     return () if value is None else (os.fsencode(value),)
 
 
-def _pto_isa(installation: Installation) -> Evidence | Unavailable:
+def _pto_isa(installation: Installation, disk: Disk) -> Evidence | Unavailable:
     try:
-        return Evidence.of("pto_isa", (("pin", isa_pin(installation.sdk_root)),))
-    except SdkUnknown as error:
+        pin = isa_pin(installation.sdk_root)
+        disk.sha256(pin_path(installation.sdk_root))  # for whoever watches what this rests on
+        return Evidence.of("pto_isa", (("pin", pin),))
+    except (SdkUnknown, OSError) as error:
         return Unavailable("pto_isa", str(error))

@@ -6,6 +6,7 @@ an editable install or a `PYTHONPATH` entry pairs other sources with it.
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import hashlib
 import os
@@ -16,11 +17,16 @@ from dataclasses import dataclass
 SUFFIXES = (".py", ".json", ".in", ".tmpl")
 SKIPPED_DIRECTORIES = ("__pycache__", "_sdk")
 
+_DIGEST = hashlib.sha256().digest_size
+
 FileHasher = Callable[[list[str]], list[bytes]]
 """Absolute paths to the SHA-256 of each file's content, in the same order; raises OSError."""
 
-SourceHashes = Callable[[], list[list[tuple[str, bytes]]]]
-"""Waits for the (relative name, SHA-256) pairs of every directory's sources; raises OSError."""
+SourceHashes = Callable[[], list[tuple[bytes, bytes]]]
+"""Waits for the sources of every directory, sorted; raises OSError.
+
+For each directory the relative names with a NUL between each two, and as many SHA-256 digests.
+"""
 
 SourceHasher = Callable[[list[str]], SourceHashes]
 """Begins to hash the sources below directories (absolute paths); raises nothing."""
@@ -54,13 +60,14 @@ def hash_files(paths: list[str]) -> list[bytes]:
 def hash_sources(directories: list[str]) -> SourceHashes:
     """The plain Python `SourceHasher`: it hashes when it is waited for."""
 
-    def wait() -> list[list[tuple[str, bytes]]]:
+    def wait() -> list[tuple[bytes, bytes]]:
         found = []
         for directory in directories:
             names: list[str] = []
             _collect(directory, "", names)
+            names.sort(key=os.fsencode)
             digests = hash_files([f"{directory}/{name}" for name in names])
-            found.append(list(zip(names, digests, strict=True)))
+            found.append((os.fsencode("\0".join(names)), b"".join(digests)))
         return found
 
     return wait
@@ -85,20 +92,23 @@ def package_digests(
     under ``package/subdirectory``. Raises OSError as `package_digest` does.
     """
     found = {}
-    for package, files in zip(packages, hashes(), strict=True):
-        files.sort()
-        found[package.name] = _combined(files, "")
+    for package, (names, digests) in zip(packages, hashes(), strict=True):
+        found[package.name] = _combined(names, digests)
         for owner, part in parts:
             if owner == package.name:
-                found[f"{owner}/{part}"] = _combined(files, f"{part}/")
+                found[f"{owner}/{part}"] = _combined(*_below(os.fsencode(part), names, digests))
     return found
 
 
-def _combined(files: list[tuple[str, bytes]], prefix: str) -> str:
-    chosen = [file for file in files if file[0].startswith(prefix)]
+def _below(directory: bytes, names: bytes, digests: bytes) -> tuple[bytes, bytes]:
+    """The files below a directory: sorted names with one beginning follow each other."""
+    every = names.split(b"\0")
+    first, last = (bisect.bisect_left(every, directory + end) for end in (b"/", b"0"))
+    return b"\0".join(every[first:last]), digests[first * _DIGEST : last * _DIGEST]
+
+
+def _combined(names: bytes, digests: bytes) -> str:
     # Names have no NUL and digests one length, so no two lists give the same bytes.
-    names = "\0".join([name for name, _ in chosen]).encode("utf-8", "surrogateescape")
-    digests = b"".join([digest for _, digest in chosen])
     return hashlib.sha256(b"pypto.package/v1\0" + names + b"\0\0" + digests).hexdigest()
 
 

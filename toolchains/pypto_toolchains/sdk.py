@@ -21,14 +21,20 @@ def is_revision(value: object) -> bool:
     return isinstance(value, str) and len(value) == 64 and not value.strip("0123456789abcdef")
 
 
+def pin_path(root: str) -> str:
+    """The file that names the revision of the instruction set."""
+    return f"{root}/pto_isa.pin"
+
+
 def isa_pin(root: str) -> str:
     """The revision of the instruction set that ``pto_isa.pin`` selects. Raises SdkUnknown."""
+    path = pin_path(root)
     try:
-        pin = _read(f"{root}/pto_isa.pin", _MAX_PIN_BYTES).decode("ascii").strip()
+        pin = _read(path, _MAX_PIN_BYTES).decode("ascii").strip()
     except (OSError, ValueError) as error:
-        raise SdkUnknown(f"cannot read {root}/pto_isa.pin: {error}") from error
+        raise SdkUnknown(f"cannot read {path}: {error}") from error
     if not pin:
-        raise SdkUnknown(f"{root}/pto_isa.pin is empty")
+        raise SdkUnknown(f"{path} is empty")
     return pin
 
 

@@ -5,39 +5,35 @@ from __future__ import annotations
 import errno
 import os
 
+from pypto_toolchains.disk import SYSTEM_DISK, Disk
+
 _DEFAULT_PATH = "/bin:/usr/bin"
 _MAX_LINKS = 40
 
 
-def is_executable_file(path: str) -> bool:
-    """Whether `path` is a regular file (links followed) this process may execute."""
-    # Most candidates do not exist: one call decides those.
-    return os.access(path, os.X_OK) and os.path.isfile(path)
-
-
-def link_target(path: str) -> str:
+def link_target(path: str, disk: Disk = SYSTEM_DISK) -> str:
     """What `path` names after following it, as long as it is itself a link.
 
     Directories on the way may be links still; OSError where links never end.
     """
     for _ in range(_MAX_LINKS):
-        try:
-            path = os.path.join(os.path.dirname(path), os.readlink(path))
-        except OSError as error:
-            if error.errno == errno.EINVAL:
-                return path
-            raise
+        said = disk.link(path)
+        if not said:
+            return path
+        path = os.path.join(os.path.dirname(path), said)
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 
 
-def first_executable(name: str, directories: tuple[str, ...]) -> str | None:
+def first_executable(
+    name: str, directories: tuple[str, ...], disk: Disk = SYSTEM_DISK
+) -> str | None:
     """The first ``directory/name`` that may be executed, spelled with the directory as given.
 
     Directories are used as they are, so they must be absolute or relative to the process.
     """
     for directory in directories:
         candidate = f"{directory}/{name}"
-        if is_executable_file(candidate):
+        if disk.is_executable(candidate):
             return candidate
     return None
 
@@ -51,12 +47,14 @@ def path_directories(search_path: str | None, cwd: str) -> tuple[str, ...]:
     return tuple(entry if entry[:1] == "/" else os.path.join(cwd, entry) for entry in entries)
 
 
-def find_executable(name: str, search_path: str | None, cwd: str) -> str | None:
+def find_executable(
+    name: str, search_path: str | None, cwd: str, disk: Disk = SYSTEM_DISK
+) -> str | None:
     """The executable a child in `cwd` would start for `name`, or None.
 
     A name with a slash is no search: it is that file, relative to `cwd`.
     """
     if "/" in name:
         candidate = os.path.join(cwd, name)
-        return candidate if is_executable_file(candidate) else None
-    return first_executable(name, path_directories(search_path, cwd))
+        return candidate if disk.is_executable(candidate) else None
+    return first_executable(name, path_directories(search_path, cwd), disk)

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 
 from pypto.backend import target_of
 from pypto.runtime.host import installed_sdk
-from pypto.runtime.sdk import SdkError
+from pypto.runtime.sdk import SdkError, default_sdk_root
+from pypto_store.digest import Digest
+from pypto_toolchains.disk import SYSTEM_DISK, Disk, Observation, WatchedDisk, unchanged
 from pypto_toolchains.environment import EnvironmentRegistry, VariableClass
 from pypto_toolchains.evidence import Unavailable
 from pypto_toolchains.gcc import has_relative_entry
@@ -20,6 +22,7 @@ from pypto_toolchains.identity import (
     ToolchainIdentity,
     capture_build_identity,
 )
+from pypto_toolchains.interpreter import interpreter_place
 from pypto_toolchains.packages import (
     SKIPPED_DIRECTORIES,
     SUFFIXES,
@@ -28,9 +31,11 @@ from pypto_toolchains.packages import (
     SourceHashes,
     hash_files,
     hash_sources,
+    package_digests,
 )
+from pypto_toolchains.recall import circumstances, decode, encode
 from pypto_toolchains.records import ProbeRecords
-from pypto_toolchains.sdk import actual_revision
+from pypto_toolchains.sdk import METADATA_NAME, actual_revision
 
 try:
     from pypto import _native
@@ -40,6 +45,7 @@ except ImportError as error:
 
 # Lists whose relative entries make the working directory matter.
 _SEARCH_LISTS = ("LD_LIBRARY_PATH",)
+_RUNTIME_PART = ("pypto", "runtime")
 
 
 def file_hasher() -> FileHasher:
@@ -63,7 +69,10 @@ class Toolchain:
         self._registry: EnvironmentRegistry | None = None
         self._sources: SourceHashes | None = None
         self._installed: InstallationIdentity | Unavailable | None = None
+        self._disk = WatchedDisk(SYSTEM_DISK)
         self._known: dict[tuple[object, ...], ToolchainIdentity | Unavailable] = {}
+        # What to keep of the identities that this process worked out itself, by their digests.
+        self._fresh: dict[Digest, tuple[str, bytes]] = {}
         self._patched: str | bool | None = False
         self._remembered: set[tuple[str, str]] = set()
         os.register_at_fork(after_in_child=self._forked)
@@ -80,23 +89,19 @@ class Toolchain:
         cwd: str,
         root: str,
     ) -> ToolchainIdentity | Unavailable:
-        """The identity of a build for `platform`; probe records are read below `root`."""
-        target = target_of(platform)
+        """The identity of a build for `platform`; what is known of tools is read below `root`."""
         with self._lock:
             if self._sources is None:
                 # What takes longest goes on beside all the rest.
                 self._sources = _begin_hashing(_packages())
-            if not installed_target_is_host(platform):
-                return Unavailable(
-                    "device_toolchain", f"platform {target.token!r} needs a device toolkit"
-                )
             registry = self._registered()
             relative = any(
                 name in environ and has_relative_entry(environ[name]) for name in _SEARCH_LISTS
             )
             memo = (
                 platform,
-                namespace,
+                namespace.policy,
+                namespace.epoch,
                 cwd if relative else None,
                 tuple(
                     environ.get(name)
@@ -106,18 +111,22 @@ class Toolchain:
             )
             known = self._known.get(memo)
             if known is None:
-                known = self._capture(platform, namespace, registry, environ, cwd, root)
+                known = self._recalled(memo, root)
+                if known is None:
+                    known = self._capture(memo, platform, namespace, registry, environ, cwd, root)
                 self._known[memo] = known
             return known
 
     def remember(self, identity: ToolchainIdentity, root: str) -> None:
-        """Keep what a probe said below `root`, once, so that the next process starts none."""
-        if identity.record is None:
-            return
-        place = (root, identity.record[0])
-        if place not in self._remembered:
-            self._remembered.add(place)
-            ProbeRecords(f"{root}/tools").save(*identity.record)
+        """Keep below `root`, once, what had to be found out about tools.
+
+        The next process then starts no tool, and finds its identity by looking again at what this
+        one rests on.
+        """
+        for record in (identity.record, self._fresh.get(identity.digest)):
+            if record is not None and (root, record[0]) not in self._remembered:
+                self._remembered.add((root, record[0]))
+                ProbeRecords(f"{root}/tools").save(*record)
 
     def patched(self) -> str | None:
         """Why the SDK is not what it says it is, or None. Reads all of it, once: for misses."""
@@ -142,8 +151,21 @@ class Toolchain:
             self._registry = EnvironmentRegistry.load()
         return self._registry
 
+    def _recalled(self, memo: tuple[object, ...], root: str) -> ToolchainIdentity | None:
+        """The identity that another process worked out, if all it rests on is as it was."""
+        assert self._sources is not None
+        recalled = decode(ProbeRecords(f"{root}/tools").load(_circumstances(memo)))
+        if recalled is None or not _recheck(recalled.observations):
+            return None
+        try:
+            sources = package_digests(_packages(), (_RUNTIME_PART,), self._sources)
+        except OSError:
+            return None
+        return recalled.identity if sources == recalled.sources else None
+
     def _capture(
         self,
+        memo: tuple[object, ...],
         platform: str,
         namespace: IdentityNamespace,
         registry: EnvironmentRegistry,
@@ -151,15 +173,19 @@ class Toolchain:
         cwd: str,
         root: str,
     ) -> ToolchainIdentity | Unavailable:
+        if not installed_target_is_host(platform):
+            token = target_of(platform).token
+            return Unavailable("device_toolchain", f"platform {token!r} needs a device toolkit")
         if self._installed is None:
             assert self._sources is not None
-            self._installed = _installed(self._sources)
+            self._installed = _installed(self._sources, self._disk)
         if isinstance(self._installed, Unavailable):
             return self._installed
         sdk = installed_sdk()
         recipe = sdk.target(platform).incore
         assert recipe is not None
-        return capture_build_identity(
+        disk = WatchedDisk(SYSTEM_DISK)
+        identity = capture_build_identity(
             self._installed,
             compiler=sdk.tools[recipe.tool],
             namespace=namespace,
@@ -168,7 +194,13 @@ class Toolchain:
             project_root=str(sdk.root),
             cwd=cwd,
             records=ProbeRecords(f"{root}/tools"),
+            disk=disk,
         )
+        if isinstance(identity, ToolchainIdentity):
+            observations = (*self._disk.observations, *disk.observations)
+            record = encode(identity, self._installed.sources, observations)
+            self._fresh[identity.digest] = (_circumstances(memo), record)
+        return identity
 
 
 def installed_target_is_host(platform: str) -> bool:
@@ -180,9 +212,27 @@ def installed_target_is_host(platform: str) -> bool:
     return target.host and target.incore is not None
 
 
-def _installed(hashes: SourceHashes) -> InstallationIdentity | Unavailable:
+def _circumstances(memo: tuple[object, ...]) -> str:
+    """The name under which an identity is recalled: all it depends on but files."""
+    packages = tuple((package.name, package.directory) for package in _packages())
+    native = None if _native is None else os.path.abspath(_native.__file__)
+    return circumstances((memo, packages, native, str(default_sdk_root()), interpreter_place()))
+
+
+def _recheck(observations: list[Observation]) -> bool:
+    """Whether the file system gives every answer again."""
+    if _native is None:
+        return unchanged(observations)
+    # The native one declines files of an uncommon form.
+    return _native.observations_hold(observations) or unchanged(observations)
+
+
+def _installed(hashes: SourceHashes, disk: Disk) -> InstallationIdentity | Unavailable:
     try:
         sdk = installed_sdk()
+        disk.sha256(str(sdk.root / METADATA_NAME))
+    except OSError as error:
+        return Unavailable("runtime", f"the SDK cannot be read: {error}")
     except SdkError as error:
         return Unavailable("runtime", str(error))
     if _native is None:
@@ -190,12 +240,13 @@ def _installed(hashes: SourceHashes) -> InstallationIdentity | Unavailable:
     return InstallationIdentity(
         Installation(
             packages=_packages(),
-            runtime_part=("pypto", "runtime"),
+            runtime_part=_RUNTIME_PART,
             native=os.path.abspath(_native.__file__),
             sdk_root=str(sdk.root),
             sdk_revision=sdk.revision,
         ),
         hashes,
+        disk,
     )
 
 

@@ -1,0 +1,160 @@
+"""What the identity of tools asks of the file system, so that it can be asked again.
+
+An identity is worked out from a few kinds of questions and their answers. `WatchedDisk` keeps
+them; when every one of them still has its answer, working it out again would give the same.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from pypto_toolchains.elf import MalformedElf, NotElf, native_identity
+
+Observation = tuple[str, str, str]
+"""A kind of question (a name of `QUESTIONS`), the path it is about, and the answer."""
+
+Recheck = Callable[[list[Observation]], bool]
+"""Whether every question has its answer still."""
+
+_PRESENT, _ABSENT = "1", ""
+
+
+class Disk(Protocol):
+    """The questions. Paths are absolute, or relative to the process's directory."""
+
+    def is_executable(self, path: str) -> bool:
+        """Whether `path` is a regular file (links followed) this process may execute."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """Whether there is something at `path`, links followed."""
+        ...
+
+    def link(self, path: str) -> str:
+        """What the symbolic link at `path` says; empty if it is no link. OSError otherwise."""
+        ...
+
+    def resolved(self, path: str) -> str:
+        """The path without any link."""
+        ...
+
+    def identity(self, path: str) -> str:
+        """As `elf.native_identity`."""
+        ...
+
+    def sha256(self, path: str) -> str:
+        """The digest of a file's content in hex. OSError."""
+        ...
+
+
+class SystemDisk:
+    """The file system as it is."""
+
+    def is_executable(self, path: str) -> bool:
+        """As Disk has it."""
+        # Most candidates do not exist: one call decides those.
+        return os.access(path, os.X_OK) and os.path.isfile(path)
+
+    def exists(self, path: str) -> bool:
+        """As Disk has it."""
+        return os.access(path, os.F_OK)
+
+    def link(self, path: str) -> str:
+        """As Disk has it."""
+        try:
+            return os.readlink(path)
+        except OSError as error:
+            if error.errno == errno.EINVAL:
+                return ""
+            raise
+
+    def resolved(self, path: str) -> str:
+        """As Disk has it."""
+        return os.path.realpath(path)
+
+    def identity(self, path: str) -> str:
+        """As Disk has it."""
+        return native_identity(path)
+
+    def sha256(self, path: str) -> str:
+        """As Disk has it."""
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            content = hashlib.sha256()
+            while chunk := os.read(fd, 1 << 16):
+                content.update(chunk)
+        finally:
+            os.close(fd)
+        return content.hexdigest()
+
+
+SYSTEM_DISK = SystemDisk()
+
+QUESTIONS: dict[str, Callable[[Disk, str], str]] = {
+    "executable": lambda disk, path: _PRESENT if disk.is_executable(path) else _ABSENT,
+    "exists": lambda disk, path: _PRESENT if disk.exists(path) else _ABSENT,
+    "link": lambda disk, path: disk.link(path),
+    "resolved": lambda disk, path: disk.resolved(path),
+    "identity": lambda disk, path: disk.identity(path),
+    "sha256": lambda disk, path: disk.sha256(path),
+}
+
+
+class WatchedDisk:
+    """Another disk, and every question it was asked with its answer. What raised is not kept:
+    whoever gets no answer has no identity either."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._answers: dict[tuple[str, str], str] = {}
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """What was asked, in the order of the first time."""
+        return tuple((kind, path, answer) for (kind, path), answer in self._answers.items())
+
+    def _ask(self, kind: str, path: str) -> str:
+        answer = self._answers.get((kind, path))
+        if answer is None:
+            answer = self._answers[kind, path] = QUESTIONS[kind](self._disk, path)
+        return answer
+
+    def is_executable(self, path: str) -> bool:
+        """As Disk has it."""
+        return self._ask("executable", path) == _PRESENT
+
+    def exists(self, path: str) -> bool:
+        """As Disk has it."""
+        return self._ask("exists", path) == _PRESENT
+
+    def link(self, path: str) -> str:
+        """As Disk has it."""
+        return self._ask("link", path)
+
+    def resolved(self, path: str) -> str:
+        """As Disk has it."""
+        return self._ask("resolved", path)
+
+    def identity(self, path: str) -> str:
+        """As Disk has it."""
+        return self._ask("identity", path)
+
+    def sha256(self, path: str) -> str:
+        """As Disk has it."""
+        return self._ask("sha256", path)
+
+
+def unchanged(observations: Iterable[Observation]) -> bool:
+    """The plain Python `Recheck`. A question of an unknown kind has no answer."""
+    for kind, path, answer in observations:
+        ask = QUESTIONS.get(kind)
+        try:
+            if ask is None or ask(SYSTEM_DISK, path) != answer:
+                return False
+        except (OSError, ValueError, NotElf, MalformedElf):
+            return False
+    return True
