@@ -91,6 +91,15 @@ def overflow(tab):
     return tab.value("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 
+def cramped(tab):
+    """The cells whose content is wider than they are, and so lies over the next."""
+    return tab.value(
+        "[...document.querySelectorAll('tbody th, tbody td')]"
+        ".filter((cell) => cell.clientWidth && cell.scrollWidth > cell.clientWidth)"
+        ".map((cell) => cell.textContent)"
+    )
+
+
 def click(tab, selector):
     tab.value(f"document.querySelector({selector!r}).click()")
 
@@ -103,6 +112,7 @@ def test_the_page_fits_its_window_and_nothing_complains(report, page, width, sch
     for _ in range(3):
         click(tab, "#entries .opener[aria-expanded=false]")
     assert overflow(tab) == 0
+    assert cramped(tab) == []
     assert tab.value("document.querySelectorAll('.details').length") == 3
     assert tab.value("document.getElementById('status').textContent") == "10 entries"
     assert tab.complaints() == []
@@ -183,16 +193,16 @@ def test_filters_and_the_search_narrow_the_rows(report, page):
 
 
 def test_names_are_text_whatever_they_say(report, page):
-    for scripts in (True, False):
-        tab = page(report, scripts=scripts)
-        if scripts:
-            tab.value(
-                "for (const b of document.querySelectorAll('.opener')) b.isConnected && b.click()"
-            )
-            assert HOSTILE in tab.value("document.querySelector('#entries').textContent")
-            assert tab.value("window.harmed === undefined")
-            assert tab.value("document.querySelectorAll('img').length") == 0
-        assert tab.complaints() == []
+    tab = page(report)
+    for _ in range(10):
+        click(tab, "#entries .opener[aria-expanded=false]")
+    assert tab.value("document.querySelectorAll('#entries .files').length") == 10
+    shown = tab.value("document.querySelector('#entries').textContent")
+    assert HOSTILE in shown
+    assert HOSTILE.replace("/", "_") in shown
+    assert tab.value("window.harmed === undefined")
+    assert tab.value("document.querySelectorAll('img').length") == 0
+    assert tab.complaints() == []
 
 
 def test_the_page_reads_without_scripts(report, page):

@@ -12,7 +12,7 @@ import tarfile
 
 import pytest
 import zstandard
-from pypto_store import ArtifactStore, Hit, State, iterate_entries
+from pypto_store import ArtifactStore, Hit, State, crash_points, iterate_entries
 from pypto_store.bundle import frame
 from pypto_store.bundle.faults import BundleError
 from pypto_store.bundle.index import SIZE_LIMIT, Index, parse_index
@@ -238,8 +238,16 @@ def test_a_valid_entry_of_other_bytes_stays(bundle, command, tmp_path):
 def test_a_store_that_cannot_be_written_fails_by_entry_and_leaves_nothing(
     bundle, command, tmp_path, monkeypatch
 ):
+    built = []
+
+    def count(point):
+        if point == "import.entry":
+            built.append(len(list(tmp_path.glob("pypto-import-*/private/*"))))
+
     monkeypatch.setattr(os, "mkdir", refuse_below(tmp_path / "there", os.mkdir))
-    done = command("import", "--root", tmp_path / "there", "--scratch", tmp_path, bundle)
+    with crash_points.armed(count):
+        done = command("import", "--root", tmp_path / "there", "--scratch", tmp_path, bundle)
+    assert built == [1, 1, 1, 1]
     assert done.status == 1
     assert done.document["counts"]["failed"] == 4
     assert "No space left" in done.document["entries"][0]["reason"]
@@ -362,6 +370,35 @@ def test_other_bytes_under_a_digest_are_refused(bundle, command, tmp_path):
     at = content.index(PAYLOAD["kernels/aiv/add.cpp"])
     content[at] ^= 1
     assert "other bytes than its digest says" in refused(command, tmp_path, packed(bytes(content)))
+
+
+def test_every_byte_between_the_members_is_compared(bundle, command, tmp_path):
+    content = unpacked(bundle)
+    index = len(members(bundle)["pypto-bundle.json"])
+    gaps = [512 + index, 512 + index - index % 512 + 511, len(content) - 1024, len(content) - 1]
+    for at in gaps:
+        assert content[at] == 0
+        changed = bytearray(content)
+        changed[at] = 1
+        refused(command, tmp_path, packed(bytes(changed)))
+
+
+def test_contents_that_change_before_they_are_published_are_noticed(bundle, command, tmp_path):
+    """The store believes what a builder gives it, so this is the last look at a failing disk."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+
+    def spoil(point):
+        if point == "import.verified":
+            for place in scratch.glob("*/contents/*"):
+                place.write_bytes(place.read_bytes().swapcase())
+
+    with crash_points.armed(spoil):
+        done = command("import", "--root", tmp_path / "there", "--scratch", scratch, bundle)
+    assert done.status == 2
+    assert "has changed" in done.err
+    assert list(iterate_entries(tmp_path / "there")) == []
+    assert not list(scratch.iterdir())
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked(bundle, command, tmp_path):
