@@ -34,7 +34,7 @@ from pathlib import Path
 from conformance_table import Break, ProvingTest, Row, TableError, read_markers, read_sections
 from write_page import source_root
 
-# What Bazel builds and the inner loop links to.
+# What Bazel builds and the inner loop links to; it may be built anew while this runs.
 _BUILT = ("pypto/pypto/_native.so", "pypto/pypto/_sdk")
 _ROOTS = ("pypto", "store", "toolchains", "build_tools", "build_tools/pep517", "tests/conformance")
 
@@ -93,6 +93,9 @@ class Trees:
 
     def __init__(self, source: Path, scratch: Path, count: int) -> None:
         names = _source_files(source)
+        built = scratch / "built"
+        for name in _BUILT:
+            _copy_built((source / name).resolve(strict=True), built / name)
         self._free: queue.SimpleQueue[Path] = queue.SimpleQueue()
         for number in range(count):
             tree = scratch / f"tree{number}"
@@ -101,7 +104,7 @@ class Trees:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source / name, place, follow_symlinks=False)
             for name in _BUILT:
-                (tree / name).symlink_to((source / name).resolve(strict=True))
+                (tree / name).symlink_to(built / name)
             self._free.put(tree)
 
     @contextmanager
@@ -124,6 +127,17 @@ class Trees:
                 path.write_text(text, encoding="utf-8")
         finally:
             self._free.put(tree)
+
+
+def _copy_built(source: Path, place: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_file():
+        shutil.copy2(source, place)
+        return
+    shutil.copytree(source, place)
+    # Bazel's directories cannot be written, and so could not be removed again.
+    for directory in (place, *(path for path in place.rglob("*") if path.is_dir())):
+        directory.chmod(0o755)
 
 
 def _source_files(root: Path) -> list[str]:
