@@ -59,6 +59,9 @@ class Progress(Protocol):
     def of(self, what: str, total: int) -> AbstractContextManager[Advance]:
         """Begin a stretch of `total` units; the function given is called with each few done."""
 
+    def of_bytes(self, what: str, total: int) -> AbstractContextManager[Advance]:
+        """The same for bytes, which are told as sizes; a `total` of 0 is one that nobody knows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:

@@ -72,7 +72,7 @@ def _export(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
         raise CommandError(f"{surroundings.root}: no valid entry to export", Status.FOUND)
     kept = _evidence(entries, shelf) if options.with_evidence else []
     packing = Packing(entries, kept)
-    with _sink(output) as sink, surroundings.progress.of("packing", packing.size) as advance:
+    with _sink(output) as sink, surroundings.progress.of_bytes("packing", packing.size) as advance:
         packing.write(sink, advance)
     document = {
         "bundle": output,
@@ -140,7 +140,7 @@ def _validated(
     entries: list[Entry] = []
     damaged: dict[str, str] = {}
     total = sum(row.size or 0 for row in rows)
-    with surroundings.progress.of("validating", total) as advance:
+    with surroundings.progress.of_bytes("validating", total) as advance:
         for row in rows:
             if row.manifest is None:
                 damaged[row.path] = str(row.damage)

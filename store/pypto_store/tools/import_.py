@@ -95,7 +95,7 @@ def _read(options: argparse.Namespace, surroundings: Surroundings, scratch: str)
     told = "reading the bundle"
     with (
         _source(options.bundle, surroundings.cwd) as (source, size),
-        surroundings.progress.of(told, size) as advance,
+        surroundings.progress.of_bytes(told, size) as advance,
     ):
         return unpack(source, directory, options.max_size, advance)
 
@@ -118,7 +118,7 @@ def _deliver(
     entries = contents.index.entries
     deliveries = []
     total = sum(manifest.payload_size for manifest in entries)
-    with surroundings.progress.of("importing", total) as advance:
+    with surroundings.progress.of_bytes("importing", total) as advance:
         for manifest in entries:
             deliveries.append(contents.deliver(store, manifest, f"{scratch}/private"))
             advance(manifest.payload_size)

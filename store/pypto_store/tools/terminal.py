@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from pypto_store.tools.answer import Advance, CommandError
@@ -86,6 +86,8 @@ class SilentProgress:
         del what, total
         yield lambda _: None
 
+    of_bytes = of
+
 
 class TerminalProgress:
     """A bar on a terminal for whatever takes longer than a moment; gone when it is done."""
@@ -94,10 +96,16 @@ class TerminalProgress:
         self._stream = stream
         self._clock = clock
 
-    @contextmanager
-    def of(self, what: str, total: int) -> Iterator[Advance]:
+    def of(self, what: str, total: int) -> AbstractContextManager[Advance]:
         """Show how much of `total` is done, once that has been going on for a moment."""
-        bar = _Bar(self._stream, what, total)
+        return self._told(_Bar(self._stream, what, total, sizes=False))
+
+    def of_bytes(self, what: str, total: int) -> AbstractContextManager[Advance]:
+        """The same with sizes; without a total, the bar only moves."""
+        return self._told(_Bar(self._stream, what, total or None, sizes=True))
+
+    @contextmanager
+    def _told(self, bar: _Bar) -> Iterator[Advance]:
         begin = self._clock()
 
         def advance(amount: int) -> None:
@@ -114,16 +122,17 @@ class TerminalProgress:
 class _Bar:
     """One bar; rich is imported when it is first shown."""
 
-    def __init__(self, stream: TextIO, what: str, total: int) -> None:
+    def __init__(self, stream: TextIO, what: str, total: int | None, *, sizes: bool) -> None:
         self.done = 0
         self.shown = False
-        self._stream, self._what, self._total = stream, what, total
+        self._stream, self._what, self._total, self._sizes = stream, what, total, sizes
 
     def show(self) -> None:
         """Draw it as far as it is."""
         if not self.shown:
             from rich.progress import (
                 BarColumn,
+                DownloadColumn,
                 Progress,
                 TaskProgressColumn,
                 TextColumn,
@@ -133,7 +142,7 @@ class _Bar:
             self._progress = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),
-                TaskProgressColumn(),
+                DownloadColumn(binary_units=True) if self._sizes else TaskProgressColumn(),
                 TimeRemainingColumn(),
                 console=console_on(self._stream),
                 transient=True,

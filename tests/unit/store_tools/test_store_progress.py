@@ -45,6 +45,17 @@ def test_long_work_has_a_bar_that_goes_when_it_ends(terminal):
     assert "\x1b[2K" in terminal.getvalue()  # the line is taken away
 
 
+@pytest.mark.parametrize(("total", "told"), [(4 << 20, "1.0/4.0 MiB"), (0, "1.0/? MiB")])
+def test_bytes_are_told_as_sizes(terminal, total, told):
+    clock = Clock()
+    with TerminalProgress(terminal, clock).of_bytes("packing", total) as advance:
+        clock.now = 1.0
+        advance(1 << 20)
+        assert told in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.getvalue())
+    with SilentProgress().of_bytes("packing", total) as advance:
+        advance(1)
+
+
 def test_short_work_shows_nothing_and_imports_nothing(terminal, monkeypatch):
     monkeypatch.setitem(sys.modules, "rich.progress", None)
     monkeypatch.setitem(sys.modules, "rich.console", None)
