@@ -142,7 +142,7 @@ def test_random_damage_of_both_states_is_always_found(store, tmp_path, record_pr
     slots = {}
     for spec in (GENERATED, READY):
         # Large enough for every way in which a file is read, and an empty file.
-        payload = {**PAYLOAD, "large": random.Random(3).randbytes(600_000), "empty": b""}
+        payload = {**PAYLOAD, "large": random.Random(3).randbytes(300_000), "empty": b""}
         result = store.get_or_build(
             sample_key(), spec, payload_builder(payload), private_parent=tmp_path / "p"
         )

@@ -381,7 +381,8 @@ def judge_build(operation, base, answer, told):
             assert {path: (answer.path / path).read_bytes() for path in PAYLOAD} == PAYLOAD, told
         case "OSError":
             # There was no place to build at all, and the caller chose the place.
-            assert all(path.startswith(f"{base}/private") for path in told[0].paths), told
+            place = f"{base}/private"
+            assert any(path.startswith(place) or path == str(base) for path in told[0].paths), told
             assert isinstance(found, Miss), told
     again, calls = clean_build(base, spec)
     assert isinstance(again, Hit if isinstance(found, Hit) else Published), told

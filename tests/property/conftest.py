@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, settings
 # The tests of this folder share modules that are no tests.
 sys.path.insert(0, os.path.dirname(__file__))
 
-# One variable, as in the fault tests: this many times what the bounded run does in five rounds.
-ROUNDS = int(os.environ.get("STORE_FAULT_ROUNDS", "5"))
+from bounds import ROUNDS
 
 settings.register_profile(
     "bounded",
