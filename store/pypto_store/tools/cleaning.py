@@ -113,7 +113,8 @@ def carry_out(layout: Layout, decided: Plan, progress: Progress) -> None:
     for path in stock.trash:
         _remove(path)
     crash_points.reach("gc.emptied")
-    total = len(decided.dropped) + len(decided.blobs) + len(decided.evidence)
+    slots = sum(len(dropped.key.slots) for dropped in decided.dropped)
+    total = slots + len(stock.staging) + len(decided.blobs) + len(decided.evidence)
     with progress.of("removing", total) as advance:
         trash = _Trash(layout)
         for path in stock.staging:
@@ -122,8 +123,7 @@ def carry_out(layout: Layout, decided: Plan, progress: Progress) -> None:
             for slot in dropped.key.slots:
                 trash.take(slot)
             crash_points.reach("gc.key")
-            advance(1)
-        trash.empty()
+        trash.empty(advance)
         _unlink(decided.blobs, "gc.blob", advance)
         _unlink(decided.evidence, "gc.record", advance)
         _unlink([*decided.records, *stock.half_written], "gc.record", lambda _: None)
@@ -148,11 +148,12 @@ class _Trash:
         self._taken.append(place)
         crash_points.reach("gc.trashed")
 
-    def empty(self) -> None:
-        """Remove what was moved."""
+    def empty(self, advance: Advance) -> None:
+        """Remove what was moved: what takes longest of all."""
         for path in self._taken:
             _remove(path)
             crash_points.reach("gc.removed")
+            advance(1)
 
 
 def _remove(path: str) -> None:

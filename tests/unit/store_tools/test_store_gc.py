@@ -8,6 +8,7 @@ import re
 import shutil
 import stat
 import time
+from contextlib import contextmanager
 
 import pytest
 from pypto_store import (
@@ -408,6 +409,31 @@ def test_a_terminal_is_told_what_would_go(full, on_terminal):
     done = on_terminal("gc", "--root", full.root, "--max-age", "25d", "--delete")
     assert "2 keys dropped, 2 kept" in done.out
     assert "--delete" not in done.out
+
+
+def test_progress_ends_at_its_total(full):
+    from pypto_store.layout import Layout
+    from pypto_store.tools.cleaning import Limits, carry_out, plan
+    from pypto_store.tools.stock import take_stock
+
+    stretches = {}
+
+    class Counting:
+        @contextmanager
+        def of(self, what, total):
+            stretches[what] = [total, 0]
+
+            def advance(amount):
+                stretches[what][1] += amount
+
+            yield advance
+
+    (next(full.root.glob("artifacts/v1/*/*")) / ".tmp.abc").mkdir()
+    stock = take_stock(Layout(str(full.root)), Counting())
+    decided = plan(stock, Limits(0, None, frozenset()), NOW)
+    carry_out(stock.layout, decided, Counting())
+    assert stretches["keys"] == [4, 4]
+    assert stretches["removing"][0] == stretches["removing"][1] > 5
 
 
 def test_looking_is_no_use(full, command):
