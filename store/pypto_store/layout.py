@@ -1,7 +1,7 @@
 """Where things are under a root.
 
     <root>/STORE                                           marks a root; the layout's version
-    <root>/cas/<2 hex>/<sha256>[.x]                        inodes by content (.x: executable)
+    <root>/cas/<2 hex>/<sha256>[.x][.2]                    inodes by content (.x: executable)
     <root>/artifacts/v1/<environment>/<key>/generated/     one entry
     <root>/artifacts/v1/<environment>/<key>/ready/<spec>/  one entry
     <root>/artifacts/v1/<environment>/<key>/.tmp.*         an entry being published
@@ -120,6 +120,13 @@ class Layout:
     def blob(self, sha256: str, executable: bool) -> str:
         """The name of a content in the blob index."""
         return f"{self.root}/cas/{sha256[:2]}/{sha256}{'.x' if executable else ''}"
+
+    def second_blob(self, sha256: str, executable: bool) -> str:
+        """The name of another inode of the same content, for entries that must not share the first.
+
+        Both states of a key hold some content, and share no inode: two serve all keys.
+        """
+        return f"{self.blob(sha256, executable)}.2"
 
 
 def group_bits(directory: str) -> int:

@@ -14,7 +14,7 @@ import hashlib
 import os
 import stat
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pypto_store import crash_points, linux
 from pypto_store.digest import Digest
@@ -62,6 +62,13 @@ def sync_directory(directory: str) -> None:
         os.close(descriptor)
 
 
+class _Link(NamedTuple):
+    """A staged file that was linked, and the name that promised its content."""
+
+    record: FileRecord
+    blob: str
+
+
 class Stage:
     """The staging directory of one publication.
 
@@ -76,8 +83,8 @@ class Stage:
         self._directories = {"": directory}
         self._written: list[FileRecord] = []
         # Payload files that are links: to an indexed blob, or to a file of this stage.
-        self._linked: dict[str, FileRecord] = {}
-        self._repeated: dict[str, FileRecord] = {}
+        self._linked: dict[str, _Link] = {}
+        self._repeated: dict[str, _Link] = {}
         # The first staged file of each content.
         self._first: dict[tuple[str, bool], str] = {}
         self._unsynced: list[int] = []
@@ -89,7 +96,7 @@ class Stage:
     def shared_bytes(self) -> int:
         """Payload bytes that were linked instead of written."""
         links = (*self._linked.values(), *self._repeated.values())
-        return sum(record.size for record in links)
+        return sum(link.record.size for link in links)
 
     def fill(
         self, build: str, payload: tuple[Source, ...], foreign: frozenset[tuple[int, int]]
@@ -135,48 +142,51 @@ class Stage:
         first = self._first.get((record.sha256, record.executable))
         if first is None:
             return False
+        staged = f"{self._directory}/{first}"
+        known = self._linked.get(first)
+        if known is None:
+            return self._link(staged, _Link(record, staged), self._repeated)
         # Of a damaged blob, every link must be known as one.
-        links = self._linked if first in self._linked else self._repeated
-        return self._link(f"{self._directory}/{first}", record, links)
+        return self._link(staged, _Link(record, known.blob), self._linked)
 
     def _link_known(self, record: FileRecord) -> bool:
         """Link the blob of this content into the stage, if there is a usable one."""
-        blob = self._layout.blob(record.sha256, record.executable)
-        try:
-            status = os.lstat(blob)
-        except OSError:
-            return False
-        if (
-            not stat.S_ISREG(status.st_mode)
-            or status.st_size != record.size
-            or (record.executable and not status.st_mode & stat.S_IXUSR)
-        ):
-            self._withdraw(record)
-            return False
-        if (status.st_dev, status.st_ino) in self._foreign:
-            return False
-        return self._link(blob, record, self._linked)
+        for blob in self._blobs(record):
+            try:
+                status = os.lstat(blob)
+            except OSError:
+                return False
+            if not stat.S_ISREG(status.st_mode) or status.st_size != record.size:
+                self._withdraw(_Link(record, blob))
+            elif (status.st_dev, status.st_ino) not in self._foreign:
+                return self._link(blob, _Link(record, blob), self._linked)
+        return False
 
-    def _link(self, source: str, record: FileRecord, links: dict[str, FileRecord]) -> bool:
+    def _blobs(self, record: FileRecord) -> tuple[str, str]:
+        """The index's names for this content, the one to prefer first."""
+        content = (record.sha256, record.executable)
+        return self._layout.blob(*content), self._layout.second_blob(*content)
+
+    def _link(self, source: str, link: _Link, links: dict[str, _Link]) -> bool:
         try:
-            os.link(source, f"{self._directory}/{record.path}", follow_symlinks=False)
+            os.link(source, f"{self._directory}/{link.record.path}", follow_symlinks=False)
         except OSError:
             # Another device, too many links, not permitted: sharing is an economy, so a copy
             # answers all of them.
             return False
-        links[record.path] = record
+        links[link.record.path] = link
         return True
 
-    def _withdraw(self, record: FileRecord) -> None:
+    def _withdraw(self, link: _Link) -> None:
         """Report an indexed blob whose bytes are not what its name says, and drop that name.
 
         Only the promise is withdrawn: slots that own the inode stay as they are.
         """
-        digest = Digest(record.sha256)
+        digest = Digest(link.record.sha256)
         if digest not in self.damaged:
             self.damaged.append(digest)
         with contextlib.suppress(OSError):
-            os.unlink(self._layout.blob(record.sha256, record.executable))
+            os.unlink(link.blob)
 
     def _write(self, record: FileRecord, source: int, data: bytes | None) -> None:
         sink = self._create(record.path, EXECUTABLE_MODE if record.executable else FILE_MODE)
@@ -225,17 +235,18 @@ class Stage:
             try:
                 return validate_payload(descriptor, self.records)
             except SlotFault as fault:
-                record = self._linked.pop(fault.path, None)
-                if record is None:
+                link = self._linked.pop(fault.path, None)
+                if link is None:
                     raise OSError(
                         errno.EIO, f"staged file did not read back: {fault.reason}"
                     ) from None
-                self._replace_damaged(build, record)
+                self._replace_damaged(build, link)
             finally:
                 os.close(descriptor)
 
-    def _replace_damaged(self, build: str, record: FileRecord) -> None:
-        self._withdraw(record)
+    def _replace_damaged(self, build: str, link: _Link) -> None:
+        self._withdraw(link)
+        record = link.record
         os.unlink(f"{self._directory}/{record.path}")
         with _open_source(build, record.path) as source:
             self._write(record, source, None)
@@ -254,21 +265,22 @@ class Stage:
     def adopt(self, slot: str) -> None:
         """Offer the new files to other entries. Failing to is no failure of the publication."""
         for record in self._written:
-            blob = self._layout.blob(record.sha256, record.executable)
             try:
-                self._link_making_parent(f"{slot}/{record.path}", blob)
-            except FileExistsError:
-                pass
+                self._index(f"{slot}/{record.path}", record)
             except OSError:
                 return
             crash_points.reach("publish.adopted")
 
-    def _link_making_parent(self, source: str, blob: str) -> None:
-        try:
-            os.link(source, blob, follow_symlinks=False)
-        except FileNotFoundError:
-            make_directories(os.path.dirname(blob), self._group)
-            os.link(source, blob, follow_symlinks=False)
+    def _index(self, file: str, record: FileRecord) -> None:
+        for blob in self._blobs(record):
+            # The first name is taken where the key's other state has this content too.
+            with contextlib.suppress(FileExistsError):
+                try:
+                    os.link(file, blob, follow_symlinks=False)
+                except FileNotFoundError:
+                    make_directories(os.path.dirname(blob), self._group)
+                    os.link(file, blob, follow_symlinks=False)
+                return
 
 
 @contextlib.contextmanager

@@ -24,7 +24,7 @@ from pypto_store.listing import EntryRow, iterate_entries
 from pypto_store.paths import MANIFEST_NAME
 from pypto_store.tools.answer import Progress
 from pypto_store.tools.comparison import EvidenceShelf
-from pypto_store.tools.names import BLOB, RECORD
+from pypto_store.tools.names import BLOB, RECORD, RECORD_DIRECTORIES
 
 Inode = tuple[int, int]
 
@@ -127,11 +127,12 @@ def take_stock(layout: Layout, progress: Progress) -> Stock:
             stock.evidence[found[1]] = file
         elif name.startswith(STAGING_PREFIX):
             stock.half_written.append(file)
-    for name, file in _files(layout.tools):
-        if RECORD.fullmatch(name):
-            stock.records.append(file)
-        elif name.startswith(STAGING_PREFIX):
-            stock.half_written.append(file)
+    for directory in RECORD_DIRECTORIES:
+        for name, file in _files(f"{layout.root}/{directory}"):
+            if RECORD.fullmatch(name):
+                stock.records.append(file)
+            elif name.startswith(STAGING_PREFIX):
+                stock.half_written.append(file)
     stock.trash = [f"{layout.trash}/{name}" for name in _names(layout.trash)]
     _look_around(stock)
     for path in (*stock.trash, *stock.staging):
@@ -157,7 +158,8 @@ def _key(rows: list[EntryRow], stock: Stock, shelf: EvidenceShelf) -> StoredKey:
         if row.manifest is None:
             continue
         for record in row.manifest.files:
-            blobs.add(f"{record.sha256}{'.x' if record.executable else ''}")
+            name = f"{record.sha256}{'.x' if record.executable else ''}"
+            blobs.update((name, f"{name}.2"))
         components.update(digest.hex for _, digest in row.manifest.key.components())
         kernel = kernel or shelf.subject(row.manifest.key.source)
     named = [stock.blobs[name] for name in blobs if name in stock.blobs]

@@ -100,6 +100,15 @@ class Site:
             directory.mkdir()
         self.write_kernels(KERNELS)
 
+    @property
+    def environ(self) -> dict[str, str]:
+        """What a process of this site has otherwise than this one."""
+        return {
+            "PYTHONPATH": IMPORT_ROOTS,
+            "HOME": str(self.top),
+            "TMPDIR": str(self.scratch),
+        }
+
     def write_kernels(self, text: str) -> None:
         """Replace the module of kernels."""
         (self.modules / "kernels.py").write_text(text)
@@ -122,12 +131,7 @@ class Site:
         command = [sys.executable, "-c", _CHILD, json.dumps(job)]
         if confined:
             command = [sys.executable, "-B", str(CONFINEMENT), *confined, "--", *command]
-        environ = {
-            **os.environ,
-            "PYTHONPATH": IMPORT_ROOTS,
-            "HOME": str(self.top),
-            "TMPDIR": str(self.scratch),
-        }
+        environ = {**os.environ, **self.environ}
         environ.pop("PYTHONDONTWRITEBYTECODE", None)
         done = subprocess.run(
             command,

@@ -17,6 +17,8 @@ def test_places_are_pinned():
     assert layout.store_lock == "/r/locks/store.lock"
     assert layout.blob("ab" * 32, executable=False) == "/r/cas/ab/" + "ab" * 32
     assert layout.blob("ab" * 32, executable=True) == "/r/cas/ab/" + "ab" * 32 + ".x"
+    assert layout.second_blob("ab" * 32, executable=False) == "/r/cas/ab/" + "ab" * 32 + ".2"
+    assert layout.second_blob("ab" * 32, executable=True) == "/r/cas/ab/" + "ab" * 32 + ".x.2"
     assert layout.marker == "/r/STORE"
 
 

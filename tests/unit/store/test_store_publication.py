@@ -232,6 +232,36 @@ def test_stage_whose_names_clash_in_the_file_system_stays_private(request_entry,
     assert ArtifactStore(root).lookup(sample_key("one"), READY) == Miss()
 
 
+@pytest.mark.parametrize("order", [(GENERATED, READY), (READY, GENERATED)])
+def test_two_inodes_of_a_content_serve_both_states_of_every_key(request_entry, root, order):
+    total = sum(map(len, PAYLOAD.values()))
+    for spec in order:
+        assert request_entry("one", spec).shared_bytes == 0
+    before = len({path.stat().st_ino for path in (root / "cas").glob("*/*")})
+    assert before == 2 * len(PAYLOAD)
+    for key in ("two", "three"):
+        pair = [request_entry(key, spec) for spec in order]
+        assert [result.shared_bytes for result in pair] == [total, total]
+        for path in PAYLOAD:
+            assert not os.path.samefile(*(result.entry.path / path for result in pair))
+    assert len({path.stat().st_ino for path in (root / "cas").glob("*/*")}) == before
+
+
+def test_damage_of_the_second_inode_is_withdrawn_by_its_own_name(request_entry, root):
+    for spec in (GENERATED, READY):
+        request_entry("one", spec)
+    path = "kernels/aiv/add.cpp"
+    first = blob_of(root, request_entry("two", GENERATED).entry, path)
+    second = first.with_name(f"{first.name}.2")
+    second.write_bytes(second.read_bytes().replace(b"add", b"sub"))
+    damaged, kept = second.stat().st_ino, first.stat().st_ino
+    result = request_entry("two", READY)
+    assert len(result.damaged_blobs) == 1
+    assert second.stat().st_ino != damaged
+    assert first.stat().st_ino == kept
+    assert isinstance(ArtifactStore(root).lookup(sample_key("two"), READY), Hit)
+
+
 def test_generated_made_after_ready_does_not_share_with_it(request_entry, root):
     ready = request_entry("one", READY).entry
     generated = request_entry("one", GENERATED).entry

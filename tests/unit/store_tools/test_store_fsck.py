@@ -41,7 +41,8 @@ def slot(root):
 
 def blob(root, name="prebuilt/kernel_0.bin"):
     content = Digest.of(PAYLOAD[name]).hex
-    (path,) = (root / "cas" / content[:2]).glob(f"{content}*")
+    names = (root / "cas" / content[:2]).glob(f"{content}*")
+    (path,) = [path for path in names if path.suffix != ".2"]
     return path
 
 
@@ -175,7 +176,7 @@ def test_a_damaged_blob_is_put_aside(root, command, damage):
         (lambda root: (root / "locks" / f"{'1' * 64}.lock").mkdir(), "damaged", "lock"),
         (lambda root: (root / "evidence" / f"{'1' * 64}.json").write_bytes(b"{}"),
          "damaged", "evidence"),
-        (lambda root: (root / "tools" / f"{'1' * 64}.json").mkdir(), "damaged", "probe record"),
+        (lambda root: (root / "tools" / f"{'1' * 64}.json").mkdir(), "damaged", "record"),
         (lambda root: put_away(root / "evidence") or (root / "evidence").write_bytes(b""),
          "damaged", "directory"),
     ],

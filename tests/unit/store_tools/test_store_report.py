@@ -160,12 +160,12 @@ def test_sharing_is_counted_by_what_is_on_disk(root):
     assert found.disk_size == sum(sizes.values())
     assert found.payload_size == 4 * sum(map(len, PAYLOAD.values()))
     assert found.saved == found.payload_size - found.disk_size > 0
-    # The sources of two keys are the same files; binaries share nothing with their own sources.
+    # The sources of two keys are the same files, and so are their binaries; the states share none.
     shared = {entry.row.state: entry.shared / entry.row.size for entry in found.entries}
-    assert shared == {State.GENERATED: 1, State.READY: 0}
+    assert shared == {State.GENERATED: 1, State.READY: 1}
     biggest = max(found.contents, key=lambda content: content.size)
-    assert biggest == (hashlib.sha256(PAYLOAD["prebuilt/kernel_0.bin"]).hexdigest(), 51200, 4, 3)
-    assert biggest.saved == 51200
+    assert biggest == (hashlib.sha256(PAYLOAD["prebuilt/kernel_0.bin"]).hexdigest(), 51200, 4, 2)
+    assert biggest.saved == 2 * 51200
 
 
 def test_damage_that_shows_from_outside_is_told(root):
