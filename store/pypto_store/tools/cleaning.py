@@ -99,7 +99,7 @@ def plan(stock: Stock, limits: Limits, now: float) -> Plan:
         if name not in blobs and not need.holds(file.inode)
     ]
     made.evidence = [file for name, file in stock.evidence.items() if name not in components]
-    # No key names the record of a probe; it costs the next process one probe when it is missing.
+    # No key names such a record; when it is missing, the next process finds out again.
     made.records = [file for file in stock.records if not kept or file not in records]
     made.after = need.size + (beside if kept else 0)
     if limits.max_size is not None:

@@ -109,7 +109,7 @@ def _document(decided: Plan, options: argparse.Namespace) -> dict[str, object]:
         ],
         "blobs": len(decided.blobs),
         "evidence": len(decided.evidence),
-        "probe_records": len(decided.records),
+        "records": len(decided.records),
         "leftovers": decided.leftovers,
     }
 
@@ -135,7 +135,7 @@ def _paint(console: Console, decided: Plan, options: argparse.Namespace) -> None
     console.print(f"{len(decided.dropped)} keys {verb}, {kept} kept")
     console.print(
         f"beside them {len(decided.blobs)} blobs, {len(decided.evidence)} records of evidence, "
-        f"{len(decided.records)} of probes, {decided.leftovers} leftovers"
+        f"{len(decided.records)} of tools, {decided.leftovers} leftovers"
     )
     console.print(f"{size_text(decided.before)} before, {size_text(decided.after)} after")
     if decided.over:

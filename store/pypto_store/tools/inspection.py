@@ -22,11 +22,11 @@ from pypto_store.keys import State
 from pypto_store.layout import MARKER_NAME, STAGING_PREFIX, Layout
 from pypto_store.listing import check_place, iterate_entries, read_manifest_unnoticed
 from pypto_store.tools.answer import Advance, Progress
-from pypto_store.tools.names import BLOB, LOCK, RECORD
+from pypto_store.tools.names import BLOB, LOCK, RECORD, RECORD_DIRECTORIES
 from pypto_store.validation import SlotFault, open_slot, validate_payload
 
 _CHUNK = 1024 * 1024
-_DIRECTORIES = ("artifacts", "cas", "evidence", "locks", "quarantine", "tools", "trash")
+_DIRECTORIES = ("artifacts", "cas", "evidence", "locks", "quarantine", "trash", *RECORD_DIRECTORIES)
 # What a read says of what is on disk rather than of who asks.
 _DAMAGE = frozenset({errno.EIO, errno.EUCLEAN, errno.EBADMSG, errno.ELOOP, errno.ENAMETOOLONG})
 
@@ -229,8 +229,10 @@ class Inspection:
         yield from self._named(self.layout.evidence, RECORD, "evidence", read)
 
     def _records(self) -> Iterator[Finding]:
-        # What a probe record says is its readers' matter, and they take nothing on trust.
-        yield from self._named(self.layout.tools, RECORD, "probe record", lambda _: None)
+        # What a record says is its readers' matter, and they take nothing on trust.
+        for name in RECORD_DIRECTORIES:
+            directory = f"{self.layout.root}/{name}"
+            yield from self._named(directory, RECORD, "record", lambda _: None)
 
     def _locks(self) -> Iterator[Finding]:
         yield from self._named(self.layout.locks, LOCK, "lock", lambda _: None)

@@ -149,7 +149,7 @@ def test_without_limits_nothing_that_is_needed_goes(full, command):
     before = snapshot(full.root)
     document = gc(command, full, "--delete")
     assert (document["dropped"], document["kept"], document["dry_run"]) == ([], 4, False)
-    assert document["blobs"] == document["evidence"] == document["probe_records"] == 0
+    assert document["blobs"] == document["evidence"] == document["records"] == 0
     assert document["before"] == document["after"] == full.disk()
     assert snapshot(full.root) == before
 
@@ -220,7 +220,7 @@ def test_everything_gone_leaves_a_store_that_works(full, command):
 def test_what_a_dropped_key_named_goes_and_what_others_name_stays(full, command):
     document = gc(command, full, "--max-age", "35d", "--delete")
     assert dropped(document) == [("m:a", "age")]
-    assert (document["blobs"], document["evidence"], document["probe_records"]) == (2, 1, 1)
+    assert (document["blobs"], document["evidence"], document["records"]) == (2, 1, 1)
     assert document["after"] == full.disk()
     assert not (full.root / "evidence" / f"{full.key('a').source}.json").exists()
     assert (full.root / "evidence" / f"{full.key('b').source}.json").exists()
@@ -230,6 +230,18 @@ def test_what_a_dropped_key_named_goes_and_what_others_name_stays(full, command)
     assert command("fsck", "--root", full.root).document["findings"] == []
     again = gc(command, full, "--max-age", "35d", "--delete")
     assert again["before"] == again["after"] == document["after"]
+
+
+def test_all_that_users_remember_goes_by_age(full, command):
+    (full.root / "facts").mkdir()
+    for digit, age in ("3", 40), ("4", 10):
+        record = full.root / "facts" / f"{digit * 64}.json"
+        record.write_bytes(b"{}")
+        os.utime(record, (NOW - age * DAY,) * 2)
+    assert gc(command, full, "--max-age", "35d", "--delete")["records"] == 2
+    left = [path.name[0] for name in ("tools", "facts") for path in (full.root / name).iterdir()]
+    assert left == ["2", "4"]
+    assert command("fsck", "--root", full.root).document["findings"] == []
 
 
 @pytest.mark.parametrize("name", ["a", "m:a", "digits"])
@@ -264,11 +276,13 @@ def test_leftovers_go(full, command):
     (key / ".tmp.marker").write_bytes(b"")
     (full.root / "evidence" / ".tmp.abc").write_bytes(b"x")
     (full.root / "tools" / ".tmp.abc").write_bytes(b"x")
+    (full.root / "facts").mkdir()
+    (full.root / "facts" / ".tmp.abc").write_bytes(b"x")
     (full.root / "trash" / "abc").mkdir(parents=True)
     (full.root / "trash" / "abc" / "own").write_bytes(b"x" * 1000)
     document = gc(command, full, "--delete")
-    assert document["leftovers"] == 5
-    assert document["before"] - document["after"] == 2002
+    assert document["leftovers"] == 6
+    assert document["before"] - document["after"] == 2003
     assert document["after"] == full.disk()
     assert not [path for path in full.root.rglob("*") if ".tmp." in path.name]
     assert not (full.root / "trash").exists()
