@@ -191,11 +191,11 @@ def _refuse_own(kind: type, names: frozenset[str], special: Encoder) -> None:
         for name in names.intersection(vars(base)):
             method = vars(base)[name]
             # The enum module copies its own into the classes of flags, and what the dataclass
-            # decorator writes has no file.
+            # decorator writes is in its file or in none.
             if getattr(method, "__module__", None) in (None, "enum"):
                 continue
             code = getattr(method, "__code__", None)
-            if code is None or code.co_filename != "<string>":
+            if code is None or code.co_filename not in ("<string>", dataclasses.__file__):
                 raise Unidentifiable(f"{base.__qualname__}.{name} has no identity")
 
 

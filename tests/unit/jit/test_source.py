@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import builtins
 import importlib.util
 import itertools
 import os
@@ -242,6 +243,31 @@ def test_guards_notice_a_name_that_appears_or_goes(load: Load) -> None:
     assert not taken.guards.hold()
 
 
+def test_guards_notice_another_builtin(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = load("@mark\ndef kernel(x):\n    return min(x, 1)\n")
+    taken = snapshot(module.kernel)
+    assert taken.entry.namespace == {"min": min}
+    assert taken.guards.hold()
+    monkeypatch.setattr(builtins, "min", max)
+    assert not taken.guards.hold()
+    changed = snapshot(module.kernel)
+    assert changed.digest != taken.digest
+    monkeypatch.delattr(builtins, "min")
+    assert not changed.guards.hold()
+    assert snapshot(module.kernel).entry.namespace == {}
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["1000.5", "10 ** 20", "'a' * 40", "b'a' * 40", "(1.5, ('a', 2.5))", "float('nan')", "2j"],
+)
+def test_rebinding_an_equal_value_is_no_change(load: Load, value: str) -> None:
+    module = load(f"C = {value}\n@mark\ndef kernel(x):\n    return x + C\n")
+    taken = snapshot(module.kernel)
+    module.C = eval(value)
+    assert taken.guards.hold()
+
+
 def test_guards_notice_a_rebound_cell(load: Load) -> None:
     module = load(
         "def make():\n    n = 1\n    def change(v):\n        nonlocal n\n        n = v\n"
@@ -319,6 +345,21 @@ def test_every_shape_of_text_is_cut_and_compiles_to_what_was_imported(
     assert parsed.tree.name == "kernel"
     assert "AFTER" not in parsed.text.decode()
     assert compiles_to(declaration.text, declaration.function.__code__)
+
+
+def test_another_captured_name_at_the_same_place_is_another_function(load: Load) -> None:
+    text = (
+        "def make(one, two):\n    @mark\n    def kernel(x):\n        return x + {}\n"
+        "    return kernel\n"
+    )
+    module = load(text.format("one"))
+    made = module.make(1, 2).declaration
+    path = Path(module.__file__ or "")
+    path.write_text(text.format("two"))
+    edited = ModuleTexts().of(made.function.__code__, {})
+    assert edited is not None
+    # Names of captured variables are in no instruction.
+    assert not compiles_to(edited, made.function.__code__)
 
 
 def test_a_nested_function_with_captures_compiles_to_what_was_imported(load: Load) -> None:

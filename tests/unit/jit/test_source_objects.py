@@ -91,3 +91,47 @@ class Flag(enum.IntFlag):
 
 def test_operators_of_the_interpreter_are_its_own() -> None:
     assert encode(Flag.A, nothing) != encode(1, nothing)
+
+
+class Ordered(enum.Enum):
+    LOW = 1
+
+    def __lt__(self, other: object) -> bool:
+        return FACTOR[0] > 0
+
+    def __str__(self) -> str:
+        return str(FACTOR[0])
+
+
+@dataclass(frozen=True)
+class Compared:
+    k: int
+
+    def __eq__(self, other: object) -> bool:
+        return FACTOR[0] > 0
+
+
+@pytest.mark.parametrize(
+    ("value", "called"),
+    [(Ordered.LOW, "__lt__"), (Ordered.LOW, "__str__"), (Compared(1), "__eq__")],
+)
+def test_what_compares_or_shows_itself_by_code_has_no_identity_where_that_is_called(
+    value: object, called: str
+) -> None:
+    encode(value, partial(with_members, ("other",), nothing))
+    with pytest.raises(Unidentifiable, match=called):
+        encode(value, partial(with_members, (called,), nothing))
+    with pytest.raises(Unidentifiable, match=called):
+        encode((value,), partial(with_members, (called,), nothing))
+
+
+def test_comparisons_made_by_the_interpreter_are_its_own() -> None:
+    names = ("__eq__", "__lt__", "__str__", "__repr__", "__format__")
+    for value in (Record(1.0), Mode.FAST, Flag.A):
+        encode(value, partial(with_members, names, nothing))
+
+
+def test_even_kinds_of_nan_are_told_apart() -> None:
+    nan = float("nan")
+    assert encode(nan, nothing) == encode(float("nan"), nothing)
+    assert encode(nan, nothing) != encode(-nan, nothing)
