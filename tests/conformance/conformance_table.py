@@ -135,7 +135,8 @@ def _section(path: Path) -> Section:
 def _row(table: Mapping[str, object]) -> Row:
     fields = dict(table)
     breaks = fields.pop("breaks", [])
-    assert isinstance(breaks, list)
+    if not isinstance(breaks, list):
+        raise TypeError(f"breaks is a list of tables, not {breaks!r}")
     made = tuple(Break(**edit) for edit in breaks)
     return Row(breaks=made, **fields)  # type: ignore[arg-type]  # unknown names are a TypeError
 

@@ -391,6 +391,7 @@ def test_a_child_that_was_forked_meanwhile_keeps_no_lock(program: Program) -> No
     builder = threading.Thread(target=program.obtain)
     builder.start()
     while not program.fake.calls():
+        assert builder.is_alive()
         time.sleep(0.01)
     pid = os.fork()
     if pid == 0:
