@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,19 @@ def agree(shown, printed, where, partial):
             agree(shown[0], [part for item in printed for part in item or []], where, partial)
     elif shown is not None:
         assert any(type(item) is type(shown) for item in printed), where
+
+
+def test_the_explanation_shown_is_the_one_printed(house):
+    text = REFERENCE.read_text(encoding="utf-8")
+    (shown,) = re.findall(r"(?:^    [0-9a-f]{12} of .*\n)(?:^     .*\n)+", text, re.MULTILINE)
+    printed = house.on_terminal("why", "--kernel", "kernel", columns=100).out
+
+    def plain(part):
+        part = re.sub(r"\b[0-9a-f]{12}\b", "KEY", part)
+        part = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME", part)
+        return [line.rstrip() for line in part.splitlines()]
+
+    assert plain(printed.split("\n\n")[1]) == plain(textwrap.dedent(shown))
 
 
 def test_the_exit_status_table_is_that_of_the_code():
