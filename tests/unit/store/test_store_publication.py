@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import shutil
+import tempfile
 from pathlib import Path
 
 import pypto_store
@@ -116,6 +117,19 @@ def test_without_links_everything_is_copied_and_nothing_is_indexed(
         assert isinstance(result, Published)
         assert result.shared_bytes == 0
     assert not [path for path in snapshot(root) if path.startswith("cas/") and len(path) > 6]
+
+
+def test_an_index_on_another_file_system_stays_empty(request_entry, root):
+    """A real EXDEV: the index's directory leads to another device."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
+        assert os.stat(elsewhere).st_dev != os.stat(root.parent).st_dev
+        root.mkdir()
+        (root / "cas").symlink_to(elsewhere)
+        for key in ("one", "two"):
+            result = request_entry(key)
+            assert isinstance(result, Published)
+            assert (result.shared_bytes, result.damaged_blobs) == (0, ())
+        assert not [path for path in Path(elsewhere).rglob("*") if path.is_file()]
 
 
 def test_known_blobs_are_linked_even_across_environments(request_entry, root):
