@@ -115,6 +115,13 @@ def _deliver(
     contents: Contents, surroundings: Surroundings, scratch: str
 ) -> tuple[list[Delivery], int]:
     store = ArtifactStore(Path(surroundings.root), lock_timeout=_LOCK_SECONDS)
+    try:
+        # Keeps nothing, but makes this process a writer: a cleaning that has the store for itself
+        # would otherwise be waited for anew with every entry.
+        store.keep_evidence(())
+    except LockUnavailable as error:
+        in_use = error.__cause__ is None
+        raise CommandError(str(error), Status.IN_USE if in_use else Status.UNUSABLE) from None
     entries = contents.index.entries
     deliveries = []
     total = sum(manifest.payload_size for manifest in entries)

@@ -19,6 +19,7 @@ from pypto_store.bundle.index import SIZE_LIMIT, Index, parse_index
 from pypto_store.bundle.unpacking import unpack
 from pypto_store.evidence import EvidenceRecord, Input, load
 from pypto_store.layout import Layout
+from pypto_store.locks import acquire
 from pypto_store.testing import GENERATED, PAYLOAD, READY, payload_builder, sample_key, snapshot
 from pypto_store.tools import export
 
@@ -244,7 +245,7 @@ def test_a_store_that_cannot_be_written_fails_by_entry_and_leaves_nothing(
         if point == "import.entry":
             built.append(len(list(tmp_path.glob("pypto-import-*/private/*"))))
 
-    monkeypatch.setattr(os, "mkdir", refuse_below(tmp_path / "there", os.mkdir))
+    monkeypatch.setattr(os, "mkdir", refuse_below(tmp_path / "there" / "artifacts", os.mkdir))
     with crash_points.armed(count):
         done = command("import", "--root", tmp_path / "there", "--scratch", tmp_path, bundle)
     assert built == [1, 1, 1, 1]
@@ -252,6 +253,18 @@ def test_a_store_that_cannot_be_written_fails_by_entry_and_leaves_nothing(
     assert done.document["counts"]["failed"] == 4
     assert "No space left" in done.document["entries"][0]["reason"]
     assert not list(tmp_path.glob("pypto-import-*"))
+
+
+def test_a_store_that_cannot_be_locked_is_told_at_once(bundle, command, tmp_path, monkeypatch):
+    monkeypatch.setattr("pypto_store.tools.import_._LOCK_SECONDS", 0.2)
+    layout = Layout(str(tmp_path / "there"))
+    with acquire(layout.store_lock, shared=False, timeout=1):
+        done = command("import", "--root", tmp_path / "there", bundle)
+    assert (done.status, "cannot lock" in done.err) == (3, True)
+    monkeypatch.setattr(os, "mkdir", refuse_below(tmp_path / "other", os.mkdir))
+    done = command("import", "--root", tmp_path / "other", bundle)
+    assert (done.status, "No space left" in done.err) == (2, True)
+    assert list(iterate_entries(tmp_path / "there")) == []
 
 
 def refuse_below(top, call):
