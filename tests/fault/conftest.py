@@ -95,4 +95,5 @@ def latch():
 
     yield make
     for made in latches:
+        made.open()  # whoever still waits, be it a child of a child, goes on
         made.close()

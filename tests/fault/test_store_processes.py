@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from pypto_store import ArtifactStore, Failure, Hit, Private, Published
@@ -124,6 +126,57 @@ def test_forked_child_of_a_living_holder_does_not_prolong_its_lock(root, child, 
     lock = f"{root}/locks/{sample_key().digest}.lock"
     acquire(lock, shared=False, timeout=0).release()
     leave.open()
+
+
+def fork_unseen(log):
+    """A child that the interpreter knows nothing of, as a C library forks one, and its number."""
+    native = ctypes.PyDLL(None)
+    pid = native.fork()
+    if pid == 0:
+        native.pause()
+        native._exit(0)
+    log.write_text(str(pid))
+    return pid
+
+
+def test_child_forked_by_native_code_keeps_no_lock_that_was_released(root, child, tmp_path):
+    log = tmp_path / "pid"
+
+    def fork_and_build(directory):
+        fork_unseen(log)
+        payload_builder()(directory)
+
+    assert child(lambda: status(root, fork_and_build)).wait() == BUILT
+    try:
+        # The child has the descriptors still, of the key's lock and of the store's.
+        held = [os.readlink(path) for path in Path(f"/proc/{log.read_text()}/fd").iterdir()]
+        assert f"{root}/locks/{sample_key().digest}.lock" in held
+        acquire(f"{root}/locks/{sample_key().digest}.lock", shared=False, timeout=0).release()
+    finally:
+        os.kill(int(log.read_text()), signal.SIGKILL)
+
+
+def test_child_forked_by_native_code_keeps_the_lock_of_a_holder_that_died(
+    root, child, latch, tmp_path
+):
+    """Nothing but the kernel knows that child. Others build privately until it has ended."""
+    log, inside = tmp_path / "pid", latch()
+
+    def fork_and_hang(_):
+        fork_unseen(log)
+        inside.open()
+        signal.pause()
+
+    holder = child(lambda: status(root, fork_and_hang))
+    inside.wait()
+    holder.kill()
+    try:
+        result = request(root, timeout=0.2)
+        assert isinstance(result, Private)
+        assert result.failure is Failure.LOCK
+    finally:
+        os.kill(int(log.read_text()), signal.SIGKILL)
+    assert isinstance(request(root, timeout=20), Published)
 
 
 def test_builder_that_forks_and_returns_twice_publishes_once(root, child, tmp_path):

@@ -297,6 +297,32 @@ def test_a_clock_that_jumps_while_something_is_built(tmp_path, ask, monkeypatch,
     assert isinstance(ask(root), Hit)
 
 
+@pytest.mark.parametrize("jump", [-(10**9), 10**9])
+def test_a_time_of_day_that_jumps_while_one_waits(tmp_path, ask, child, latch, jump):
+    root = tmp_path / "root"
+    inside, leave = latch(), latch()
+
+    def slow(directory):
+        inside.open()
+        leave.wait()
+        payload_builder()(directory)
+
+    holder = child(lambda: not isinstance(ask(root, build=slow), Published))
+    inside.wait()
+
+    def wait():
+        real = time.time
+        start = real()
+        time.time = lambda: real() + (jump if real() > start + 0.2 else 0)
+        return not isinstance(ask(root), Hit)
+
+    waiter = child(wait)
+    time.sleep(3.5)  # longer than until the first time that a waiter looks at a clock again
+    leave.open()
+    assert waiter.wait() == 0
+    assert holder.wait() == 0
+
+
 @pytest.mark.parametrize("jump", [-1000.0, 1000.0])
 def test_a_monotonic_clock_that_jumps_while_one_waits(tmp_path, ask, child, latch, jump):
     """As after a suspended machine: a waiter gives up early or late, and has a result anyway."""
