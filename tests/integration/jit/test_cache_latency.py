@@ -42,11 +42,13 @@ def latency(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 def test_a_run_fills_the_root_measures_and_writes_its_figures(house: Any) -> None:
     figures = house.top / "build" / "latency.json"
     command = [sys.executable, str(PROGRAMS / "jit_cache_latency.py")]
+    # Bazel sets it for its tests; with it a script does not find the modules beside it.
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
     result = subprocess.run(
         [*command, "--cache-root", str(house.root), "--runs", "2", "--output", str(figures)],
         cwd=house.work,
         env={
-            **os.environ,
+            **inherited,
             "PYTHONPATH": os.pathsep.join(house.import_roots),
             "HOME": str(house.top),
         },
