@@ -158,7 +158,8 @@ class ArtifactStore:
         build: fills the empty directory it is given. What it raises is raised here, and to every
             overlapping caller of this process; nothing is kept of that build.
         private_parent: where build directories are made (created if need be, mode 0700). After a
-            publication the build directory is gone; with Private it is the caller's.
+            publication the build directory is gone; with Private it is the caller's. OSError if
+            no directory can be made there: then nothing was built.
         recheck: asked after the build; a reason it returns keeps the build private.
 
         Private means that a build was made and could not, or may not, become an entry.
