@@ -251,3 +251,36 @@ report["requests"] = first.requests
     assert report["opened"] == []
     assert report["equal"]
     assert report["requests"] == 1
+
+
+@pytest.mark.conforms("cache.9")
+def test_a_call_after_a_chdir_uses_the_other_root(house: Any) -> None:
+    """Also a call that a live object would answer had the directory stayed the same."""
+    step = """
+pypto.configure_cache(pypto.CacheConfig(enabled=True, root=Path("relative")))
+"""
+    again = """
+kernels.kernel(x, out)
+os.mkdir("elsewhere")
+os.chdir("elsewhere")
+kernels.kernel(x, out)
+"""
+    report = house.run(step + house.RUN + again)
+    assert report["stats"]["object_hits"] == 1
+    assert report["stats"]["generation_builds"] == 2
+    for place in (house.work, house.work / "elsewhere"):
+        assert len(list((place / "relative").glob("artifacts/v1/*/*/ready/*"))) == 1
+
+
+@pytest.mark.conforms("cache.11")
+def test_binaries_are_published_where_their_sources_were(house: Any) -> None:
+    step = """
+compiled = kernels.kernel.compile()
+pypto.configure_cache(pypto.CacheConfig(enabled=True, root=Path("other").absolute()))
+compiled.complete()
+report["key"] = compiled.artifact_key
+"""
+    report = house.run(step)
+    assert report["key"] is not None
+    assert len(house.slots("ready")) == 1
+    assert not (house.work / "other").exists()
