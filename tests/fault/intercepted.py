@@ -224,7 +224,8 @@ class _Supervisor:
         self._counting = False
         self._ready = select.poll()
         self._ready.register(listener, select.POLLIN)
-        self._memory = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        # Of the threads of the child and of its children, by their numbers.
+        self._memories: dict[int, int] = {}
 
     def serve(self) -> None:
         """Until the action is over."""
@@ -232,7 +233,8 @@ class _Supervisor:
             while self._answer_one():
                 pass
         finally:
-            os.close(self._memory)
+            for memory in self._memories.values():
+                os.close(memory)
 
     def _answer_one(self) -> bool:
         notice = bytearray(80)
@@ -303,7 +305,7 @@ class _Supervisor:
             elif kind == "d":
                 directory = self._descriptor(thread, value)
             elif kind == "p":
-                text = self._text(value)
+                text = self._text(thread, value)
                 paths.append(text if text.startswith("/") else f"{directory}/{text}".rstrip("/"))
         return Call(name, tuple(paths))
 
@@ -316,13 +318,21 @@ class _Supervisor:
         except OSError:
             return ""
 
-    def _text(self, address: int) -> str:
-        """A path of the child's memory, which no thread of it may be changing."""
+    def _text(self, thread: int, address: int) -> str:
+        """A path of a thread's memory; empty for none, or once the thread is gone."""
         if address == 0:
             return ""
+        try:
+            if thread not in self._memories:
+                self._memories[thread] = os.open(f"/proc/{thread}/mem", os.O_RDONLY | os.O_CLOEXEC)
+            return self._string(self._memories[thread], address)
+        except OSError:
+            return ""
+
+    def _string(self, memory: int, address: int) -> str:
         found = b""
         while b"\0" not in found and len(found) < 8192:
             # Not beyond the page: the next one may not be mapped.
             start = address + len(found)
-            found += os.pread(self._memory, 4096 - start % 4096, start)
+            found += os.pread(memory, 4096 - start % 4096, start)
         return os.fsdecode(found.partition(b"\0")[0])

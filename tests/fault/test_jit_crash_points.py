@@ -5,35 +5,20 @@ STORE_FAULT_ROUNDS above 5, the default, also kills at points that come once per
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
 import signal
-import sys
-from dataclasses import asdict
 from pathlib import Path
 
-import pypto
 import pytest
+from jit_requests import Requests
 from pypto_store import crash_points
 
 ROUNDS = int(os.environ.get("STORE_FAULT_ROUNDS", "5"))
 VISIBLE = frozenset(
     {"publish.renamed", "publish.slot_synced", "publish.adopted", "publish.done", "build.released"}
 )
-KERNELS = """
-import pypto.language as pl
-
-
-@pl.jit
-def kernel(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
-    with pl.at(level=pl.Level.CORE_GROUP):
-        tile = pl.load(x, [0, 0], [16, 64])
-        out = pl.store(pl.mul(tile, 2.0), [0, 0], out)
-    return out
-"""
-
 pytestmark = pytest.mark.usefixtures("no_sync")
 
 
@@ -42,28 +27,22 @@ class Kernels:
 
     def __init__(self, top: Path, child) -> None:
         self._child = child
-        self._module = top / "fault_kernels.py"
+        self._requests = Requests(top)
         self._report = top / "report.json"
-        self._module.write_text(KERNELS)
         self.work = top / "work"
         self.work.mkdir()
 
-    def _ask(self, root: Path, how: str) -> None:
+    def _ask(self, root: Path, how: str) -> dict:
         os.chdir(self.work)
-        pypto.configure_cache(pypto.CacheConfig(enabled=True, root=root))
-        spec = importlib.util.spec_from_file_location("fault_kernels", self._module)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["fault_kernels"] = module
-        spec.loader.exec_module(module)
-        getattr(module.kernel, how)()
+        return self._requests.ask(root, how)[1]
 
     def ask(self, root: Path, how: str, hook=lambda _: None) -> dict:
         """The counters of a child that asks; `hook` is called at every crash point."""
 
         def run():
             with crash_points.armed(hook):
-                self._ask(root, how)
-            self._report.write_text(json.dumps(asdict(pypto.cache_stats())))
+                counted = self._ask(root, how)
+            self._report.write_text(json.dumps(counted))
             return 0
 
         assert self._child(run).wait() == 0

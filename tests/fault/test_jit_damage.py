@@ -2,55 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
-import sys
 from pathlib import Path
 
-import pypto
 import pytest
+from jit_requests import Requests
 from pypto._native import load_program
 
 ROUNDS = int(os.environ.get("STORE_FAULT_ROUNDS", "5"))
 DAMAGES = 60 * ROUNDS
-KERNELS = """
-import pypto.language as pl
-
-
-@pl.jit
-def kernel(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
-    with pl.at(level=pl.Level.CORE_GROUP):
-        tile = pl.load(x, [0, 0], [16, 64])
-        out = pl.store(pl.mul(tile, 2.0), [0, 0], out)
-    return out
-"""
-
 pytestmark = pytest.mark.usefixtures("no_sync")
-
-
-class Requests:
-    """Requests of this process, each through a module of its own, so that no object is live."""
-
-    def __init__(self, top: Path) -> None:
-        self._module = top / "damaged_kernels.py"
-        self._module.write_text(KERNELS)
-
-    def ask(self, root: Path, how: str):
-        """What a request gives, and what it added to the counters."""
-        spec = importlib.util.spec_from_file_location("damaged_kernels", self._module)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules["damaged_kernels"] = module
-        spec.loader.exec_module(module)
-        before = pypto.cache_stats()
-        pypto.configure_cache(pypto.CacheConfig(enabled=True, root=root))
-        try:
-            compiled = getattr(module.kernel, how)()
-        finally:
-            pypto.configure_cache(None)
-        after = pypto.cache_stats()
-        names = ("ready_hits", "generated_hits", "invalid_entries", "misses", "storage_errors")
-        return compiled, {name: getattr(after, name) - getattr(before, name) for name in names}
 
 
 @pytest.fixture

@@ -40,6 +40,7 @@ def files(slot):
     return sorted(path for path in slot.rglob("*") if path.is_file())
 
 
+@pytest.mark.conforms("cache.50")
 def test_every_single_byte_counts(store, slot):
     generator = random.Random(1)
     checked = 0
@@ -55,6 +56,7 @@ def test_every_single_byte_counts(store, slot):
     assert checked > 1500
 
 
+@pytest.mark.conforms("cache.50")
 def test_every_length_counts(store, slot):
     for path in files(slot):
         data = path.read_bytes()

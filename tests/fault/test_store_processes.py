@@ -262,6 +262,7 @@ def test_readers_never_wait_for_a_builder(root, child, latch):
     leave.open()
 
 
+@pytest.mark.conforms("cache.53")
 def test_readonly_processes_build_privately_each_for_itself(root, child, tmp_path):
     root.mkdir()
     before = snapshot(tmp_path / "root")
