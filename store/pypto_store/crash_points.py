@@ -54,8 +54,8 @@ CLEANING_POINTS: Mapping[str, str] = MappingProxyType(
 # What carrying entries from store to store adds; an import also reaches what publishing reaches.
 BUNDLE_POINTS: Mapping[str, str] = MappingProxyType(
     {
-        "export.packed": "a bundle is complete and durable under a temporary name",
-        "export.named": "the bundle has its name",
+        "output.complete": "a command's file is complete and durable under a temporary name",
+        "output.named": "that file has its name",
         "import.index": "a bundle's index is read and right; nothing is written",
         "import.blob": "one content is outside the store (reached once per content)",
         "import.verified": "the whole bundle is read and right; nothing is in the store",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,16 @@ def test_importing_the_product_loads_nothing_optional() -> None:
 
 def test_listing_a_store_loads_nothing_optional() -> None:
     statement = "import io, pypto.jit.stat as s; s.stat('.', io.StringIO(), io.StringIO())"
+    assert not _loaded_after(statement) & OPTIONAL
+
+
+@pytest.mark.parametrize("words", [["ls"], ["report", "--html", "report.html"]], ids=lambda w: w[0])
+def test_commands_on_a_pipe_load_nothing_optional(words: list[str], tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    command = [*words, "--root", str(tmp_path / "root")]
+    statement = (
+        f"import os, pypto_store.__main__ as m; os.chdir({str(tmp_path)!r}); m.main({command})"
+    )
     assert not _loaded_after(statement) & OPTIONAL
 
 

@@ -126,7 +126,7 @@ def test_an_export_is_killed_at_every_point_and_leaves_the_old_file_or_the_new(
     for number, point in enumerate(points):
         bundle.write_bytes(b"old")
         killed(child, number, *words)
-        assert bundle.read_bytes() == (new if point == "export.named" else b"old"), point
+        assert bundle.read_bytes() == (new if point == "output.named" else b"old"), point
         assert snapshot(source) == before
         assert command(*words) == 0
         assert bundle.read_bytes() == new

@@ -5,11 +5,9 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from pypto_store import crash_points
 from pypto_store.bundle.faults import BundleError, CodecMissing
 from pypto_store.bundle.frame import codec
 from pypto_store.bundle.packing import Packing
@@ -21,6 +19,7 @@ from pypto_store.outcomes import reason_of
 from pypto_store.tools.answer import Answer, CommandError, Status, Surroundings
 from pypto_store.tools.comparison import EvidenceShelf, is_of_kernel
 from pypto_store.tools.entry_document import entry_document
+from pypto_store.tools.output_file import STANDARD_OUTPUT, STREAM, output_place, written
 from pypto_store.tools.selection import rows_of, rows_of_key
 from pypto_store.tools.terminal import plain, size_text
 from pypto_store.validation import SlotFault, open_slot, validate_payload
@@ -28,9 +27,6 @@ from pypto_store.validation import SlotFault, open_slot, validate_payload
 if TYPE_CHECKING:
     from pypto_store.manifest import Manifest
     from rich.console import Console
-
-STREAM = "-"
-_STANDARD_OUTPUT = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +68,12 @@ def _export(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
         raise CommandError(f"{surroundings.root}: no valid entry to export", Status.FOUND)
     kept = _evidence(entries, shelf) if options.with_evidence else []
     packing = Packing(entries, kept)
-    with _sink(output) as sink, surroundings.progress.of_bytes("packing", packing.size) as advance:
+    told = "packing"
+    with (
+        written(output) as stream,
+        surroundings.progress.of_bytes(told, packing.size) as advance,
+    ):
+        sink = _Counted(stream)
         packing.write(sink, advance)
     document = {
         "bundle": output,
@@ -95,18 +96,9 @@ def _export(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
 
 
 def _output(given: str, surroundings: Surroundings) -> str:
-    """Where the bundle goes, absolute, or the stream; CommandError where it may not go."""
-    if given == STREAM:
-        if os.isatty(_STANDARD_OUTPUT):
-            raise CommandError("a bundle is not for a terminal; name a file, or pipe it on")
-        return given
-    path = os.path.join(surroundings.cwd, given)
-    root = os.path.realpath(surroundings.root)
-    if os.path.realpath(path).startswith(f"{root}/"):
-        raise CommandError(f"{path} lies in the store itself; write it somewhere else")
-    if os.path.isdir(path):
-        raise CommandError(f"{path} is a directory; name a file")
-    return path
+    if given == STREAM and os.isatty(STANDARD_OUTPUT):
+        raise CommandError("a bundle is not for a terminal; name a file, or pipe it on")
+    return output_place(given, surroundings)
 
 
 def _chosen(options: argparse.Namespace, shelf: EvidenceShelf, root: str) -> list[EntryRow]:
@@ -197,29 +189,6 @@ class _Counted:
     def digest(self) -> str:
         """SHA-256 of all that was written."""
         return self._found.hexdigest()
-
-
-@contextmanager
-def _sink(output: str) -> Iterator[_Counted]:
-    """Where the bundle is written; a file gets its name when it is complete and on disk."""
-    if output == STREAM:
-        with open(_STANDARD_OUTPUT, "wb", closefd=False) as stream:
-            yield _Counted(stream)
-        return
-    parent, name = os.path.split(output)
-    temporary = os.path.join(parent, f".{name}.{os.urandom(8).hex()}.partial")
-    try:
-        with open(temporary, "xb") as file:
-            yield _Counted(file)
-            file.flush()
-            os.fsync(file.fileno())
-        crash_points.reach("export.packed")
-        os.replace(temporary, output)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    crash_points.reach("export.named")
 
 
 def _paint(

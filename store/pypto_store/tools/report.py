@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pypto_store.keys import State
-from pypto_store.tools.answer import Answer, CommandError, Surroundings
+from pypto_store.tools.answer import Answer, Surroundings
+from pypto_store.tools.output_file import STREAM, output_place, written
 from pypto_store.tools.report_page import render
 from pypto_store.tools.selection import rows_of
 from pypto_store.tools.survey import survey
@@ -16,9 +15,6 @@ from pypto_store.tools.terminal import plain, size_text
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-_STREAM = "-"
-_STANDARD_OUTPUT = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,11 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
     """Look at every entry from outside and write the page. Damage is told and is no failure."""
+    place = output_place(options.html, surroundings)
     rows = list(rows_of(surroundings.root))
     with surroundings.progress.of("looking at entries", len(rows)) as advance:
         found = survey(surroundings.root, rows, advance)
     page = render(found, surroundings.now).encode("utf-8")
-    place = _write(options.html, page, surroundings)
+    with written(place) as stream:
+        stream.write(page)
     document = {
         "html": place,
         "html_size": len(page),
@@ -59,27 +57,4 @@ def run(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
             f"payload in {size_text(found.disk_size)} on disk"
         )
 
-    return Answer(document, paint, beside_data=place == _STREAM)
-
-
-def _write(given: str, page: bytes, surroundings: Surroundings) -> str:
-    if given == _STREAM:
-        with open(_STANDARD_OUTPUT, "wb", closefd=False) as stream:
-            stream.write(page)
-        return given
-    place = os.path.join(surroundings.cwd, given)
-    root = os.path.realpath(surroundings.root)
-    if os.path.realpath(place).startswith(f"{root}/"):
-        raise CommandError(f"{place} lies in the store itself; write it somewhere else")
-    parent, name = os.path.split(place)
-    # Replaced whole: someone may have the last one open, or serve it.
-    temporary = os.path.join(parent, f".{name}.{os.urandom(8).hex()}.partial")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(page)
-        os.replace(temporary, place)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
-    return place
+    return Answer(document, paint, beside_data=place == STREAM)

@@ -6,9 +6,11 @@ import hashlib
 import io
 import json
 import os
+import stat
 import subprocess
 import sys
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import zstandard
@@ -574,6 +576,25 @@ def test_a_bundle_is_replaced_only_by_a_complete_one(root, bundle, command, tmp_
     assert done.status == 2
     assert bundle.read_bytes() == before
     assert {path.name for path in tmp_path.iterdir()} == {"all.tar.zst", "root"}
+
+
+@pytest.mark.parametrize("words", [["export", "--all", "-o"], ["report", "--html"]])
+def test_what_is_no_file_is_written_to_and_not_replaced(root, command, tmp_path, words):
+    """As root, a rename over /dev/null would take it away from everyone."""
+    pipe, link, target = tmp_path / "pipe", tmp_path / "link", tmp_path / "target"
+    os.mkfifo(pipe)
+    link.symlink_to(target)
+    target.write_bytes(b"old")
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_bytes)
+        assert command(words[0], "--root", root, *words[1:], pipe).status == 0
+        assert len(read.result(30)) > 100
+    assert stat.S_ISFIFO(pipe.lstat().st_mode)
+    assert command(words[0], "--root", root, *words[1:], link).status == 0
+    assert link.is_symlink()
+    assert len(target.read_bytes()) > 100
+    assert command(words[0], "--root", root, *words[1:], tmp_path).status == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"link", "pipe", "root", "target"}
 
 
 def test_places_inside_the_store_are_refused(root, bundle, command, tmp_path):
