@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from pypto_store.digest import Digest
 from pypto_store.flights import Flights
 
 _Object = TypeVar("_Object")
@@ -22,13 +23,10 @@ class PersistentObject:
 
 @dataclass(frozen=True, slots=True)
 class PrivateObject:
-    """Names an object that has no artifact: of a disabled request, or of a bypass.
-
-    `source` is a digest, or the snapshot itself where it has none.
-    """
+    """Names an object that has no artifact: of a disabled request, or of a bypass."""
 
     reason: str
-    source: Hashable
+    source: Digest
     application: str
     specialization: str
 

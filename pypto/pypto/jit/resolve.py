@@ -181,10 +181,10 @@ class Resolver:
     def _disabled(self, request: Request, meter: Meter) -> Answer:
         """No cache root is touched and no tool is asked anything."""
         private = self._private(request, meter)
-        if request.externs.problem is not None:
+        source = request.source
+        if source is None or request.externs.problem is not None:
             # Not all that the build reads is known, so nothing tells when it changes.
             return Answer(private.fresh(), repeatable=False)
-        source = request.source or request.snapshot
         name = PrivateObject("disabled", source, "", request.specialization.digest.hex)
         compiled = self._object(request, name, private.fresh)
         return Answer(compiled, self._repeatable(request))

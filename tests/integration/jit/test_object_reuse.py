@@ -304,3 +304,54 @@ report["bypasses"] = counted("bypasses")
     assert report["objects"] == 3
     assert report["hits"] == 1
     assert report["bypasses"] == 2
+
+
+UNIDENTIFIED = """
+import pypto.language as pl
+
+
+class Config:
+    def __init__(self):
+        self.scale = 2.0
+
+
+CONFIG = Config()
+
+
+@pl.jit.inline
+def scaled(x, config):
+    return pl.mul(x, config.scale)
+
+
+@pl.jit
+def kernel(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        out = pl.store(scaled(pl.load(x, [0, 0], [16, 64]), CONFIG), [0, 0], out)
+    return out
+"""
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_what_cannot_be_identified_is_compiled_each_time(house: Any, cached: bool) -> None:
+    house.write(UNIDENTIFIED)
+    report = house.run(
+        COMMON
+        + """
+x = torch.ones(16, 64)
+out = torch.zeros(16, 64)
+report["results"] = []
+for scale in (2.0, 3.0):
+    kernels.CONFIG.scale = scale
+    kernels.kernel(x, out)
+    report["results"].append(out[0, 0].item())
+    report["results"].append(kernels.kernel.compile()(x, out) or out[0, 0].item())
+""",
+        cached=cached,
+    )
+    stats = report["stats"]
+    assert report["results"] == [2.0, 2.0, 3.0, 3.0]
+    assert stats["object_hits"] == 0
+    assert stats["generation_builds"] == 4
+    assert stats["bypasses"] == (4 if cached else 0)
+    if cached:
+        assert "CONFIG" in stats["last_bypass_reason"]

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from pypto.jit.objects import ObjectTable, PersistentObject, PrivateObject
+from pypto_store import Digest
 
 NAME = PersistentObject("k", "/root", False)
 
@@ -26,7 +27,7 @@ def test_a_second_request_gets_the_same_object() -> None:
         PersistentObject("k", "/other", False),
         PersistentObject("k", "/root", True),
         PersistentObject("l", "/root", False),
-        PrivateObject("disabled", "k", "", ""),
+        PrivateObject("disabled", Digest.of(b"k"), "", ""),
     ],
 )
 def test_root_mode_and_kind_keep_objects_apart(other: PersistentObject | PrivateObject) -> None:

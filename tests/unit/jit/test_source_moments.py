@@ -104,6 +104,34 @@ def kernel(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.F
     return out
 
 
+class helpers:
+    one = other
+    nested = first
+
+
+helpers.nested.two = other
+table = {"three": [other]}
+
+
+@pl.jit.inline
+def passed(x, mode, given):
+    return pl.mul(x, mode.factor + given.factor + given.extents[0])
+
+
+@pl.jit
+def direct(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        out = pl.store(other(pl.load(x, [0, 0], [16, 64])), [0, 0], out)
+    return out
+
+
+@pl.jit
+def found(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        out = pl.store(CALLEE(pl.load(x, [0, 0], [16, 64])), [0, 0], out)
+    return out
+
+
 @pl.jit
 def reader(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
     with pl.at(level=pl.Level.CORE_GROUP):
@@ -112,15 +140,23 @@ def reader(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.F
         tile = pl.mul(tile, Mode.FAST.factor + record.extents[0] + record.factor)
         out = pl.store(tile, [0, 0], out)
     return out
+
+
+@pl.jit
+def passing(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        tile = passed(pl.load(x, [0, 0], [16, 64]), Mode.FAST, record)
+        out = pl.store(tile, [0, 0], out)
+    return out
 """
 
 
 @pytest.fixture
-def module(tmp_path: Path) -> Iterator[ModuleType]:
-    """The module of kernels above, imported under a name of its own."""
+def module(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[ModuleType]:
+    """The module of kernels above, imported under a name of its own; its parameter is a callee."""
     name = f"moments_{next(_NUMBER)}"
     path = tmp_path / f"{name}.py"
-    path.write_text(KERNELS)
+    path.write_text(KERNELS.replace("CALLEE", getattr(request, "param", "other")))
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -232,6 +268,19 @@ def test_the_parser_sees_the_moment_of_the_snapshot(module: Any, name: str) -> N
     assert program(after) != before
 
 
+@pytest.mark.parametrize("name", ["a list in a record", "what properties compute"])
+def test_objects_that_are_passed_on_are_those_of_the_moment(module: Any, name: str) -> None:
+    snapshot = take(module.passing)
+    assert snapshot.bypass is None
+    before = program(snapshot)
+    CHANGES[name](module)
+    assert not snapshot.guards.hold()
+    assert program(snapshot) == before
+    after = take(module.passing)
+    assert after.digest != snapshot.digest
+    assert program(after) != before
+
+
 def test_an_attribute_that_appears_later_is_not_seen(module: Any) -> None:
     del module.config.K
     snapshot = take(module.reader)
@@ -291,3 +340,20 @@ def test_code_that_was_replaced_is_refused(module: Any) -> None:
     assert not snapshot.guards.hold()
     with pytest.raises(SourceChanged, match="replaced"):
         capture.take()
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["helpers.one", "helpers.nested.two", 'table["three"][0]'],
+    indirect=True,
+)
+def test_helpers_are_found_wherever_they_are(module: Any) -> None:
+    snapshot = take(module.found)
+    assert snapshot.bypass is None
+    assert [parsed.tree.name for _, parsed in snapshot.functions] == ["found", "other"]
+    expected = program(take(module.direct)).replace("direct", "found")
+    assert program(snapshot) == expected
+    module.helpers.one = module.helpers.nested.two = module.table["three"][0] = module.closed
+    assert not snapshot.guards.hold()
+    assert program(snapshot) == expected
+    assert take(module.found).digest != snapshot.digest
