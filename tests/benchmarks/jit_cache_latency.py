@@ -64,9 +64,11 @@ def child(root: Path) -> None:
 
 
 def _run(*arguments: str) -> dict[str, float]:
-    result = subprocess.run(
-        [sys.executable, *arguments], cwd=HERE, check=True, stdout=subprocess.PIPE, text=True
-    )
+    # A directory of its own: private builds go to the working directory's build_output.
+    with tempfile.TemporaryDirectory() as cwd:
+        result = subprocess.run(
+            [sys.executable, *arguments], cwd=cwd, check=True, stdout=subprocess.PIPE, text=True
+        )
     return dict(json.loads(result.stdout))
 
 
