@@ -94,7 +94,7 @@ class _InUsersTerms:
 
     def _translated(self, text: str, artifact: str) -> str:
         def origin(found: re.Match[str]) -> str:
-            path = os.path.relpath(os.path.normpath(found.group()), artifact)
+            path = os.path.relpath(found.group(), artifact)
             return self._origins.get(path, found.group())
 
         return re.sub(re.escape(artifact) + r"/(?:[^:\n]*/)?extern/[^:\n]+", origin, text)

@@ -112,7 +112,8 @@ class _Trees:
     """Directories whose files keep their places relative to each other.
 
     Each directory is the root of a tree of its own until an include leads from one to another;
-    then the two share a tree.
+    then the two share a tree. An include by ``..`` may lead beyond a root and back: then the tree
+    begins above it.
     """
 
     def __init__(self, directories: Iterable[str]) -> None:
@@ -127,31 +128,39 @@ class _Trees:
             dict.fromkeys(next(r for r in outermost if _is_below(path, r)) for path in found)
         )
         self._tree = {root: index for index, root in enumerate(self._roots)}
+        # What a tree has to have inside.
+        self._inside = {index: [root] for index, root in enumerate(self._roots)}
 
     def root_of(self, path: str) -> str | None:
         """The root that `path` is below."""
         return next((root for root in self._roots if _is_below(path, root)), None)
 
-    def join(self, one: str, other: str) -> bool:
-        """Keep the places of two roots relative to each other; False if they have no parent."""
+    def lead(self, one: str, other: str, through: str) -> bool:
+        """Note an include that leads from one root to another, or to the same, by a directory.
+
+        All three keep their places relative to each other. False if that cannot be, because only
+        the root of the file system is above them.
+        """
         keep, drop = sorted((self._tree[one], self._tree[other]))
-        for root, tree in self._tree.items():
-            if tree == drop:
-                self._tree[root] = keep
-        return self._base(keep) != "/"
+        if keep != drop:
+            self._inside[keep] += self._inside.pop(drop)
+            for root in self._roots:
+                if self._tree[root] == drop:
+                    self._tree[root] = keep
+        self._inside[keep].append(through)
+        return self._top(keep) != "/"
 
     def place(self, path: str) -> str:
         """Where a path below a root is in the package."""
         root = self.root_of(path)
         assert root is not None
         tree = self._tree[root]
-        inside = os.path.relpath(path, self._base(tree))
-        number = sorted(set(self._tree.values())).index(tree)
+        inside = os.path.relpath(path, self._top(tree))
+        number = sorted(self._inside).index(tree)
         return str(number) if inside == "." else f"{number}/{inside}"
 
-    def _base(self, tree: int) -> str:
-        roots = [root for root, index in self._tree.items() if index == tree]
-        return roots[0] if len(roots) == 1 else os.path.commonpath(roots)
+    def _top(self, tree: int) -> str:
+        return os.path.commonpath(self._inside[tree])
 
 
 class _Walk:
@@ -230,7 +239,7 @@ class _Walk:
         try:
             beside = f"{os.path.dirname(path)}/{include.name}"
             if include.quoted and _is_file(beside):
-                return self._beside(path, include, os.path.normpath(beside))
+                return self._beside(path, include, os.path.normpath(beside), upward)
             for directory in self._kernel.include_dirs:
                 found = f"{directory}/{include.name}"
                 if _is_file(found) and not self._is_provided(include.name):
@@ -250,7 +259,7 @@ class _Walk:
             raise _at(path, include, "leads out of a directory of the system")
         return None
 
-    def _beside(self, path: str, include: Include, found: str) -> str:
+    def _beside(self, path: str, include: Include, found: str, upward: int) -> str:
         """A file that was found from the directory of the one that includes it."""
         own, root = self._trees.root_of(path), self._trees.root_of(found)
         assert own is not None
@@ -260,8 +269,10 @@ class _Walk:
                 include,
                 "leads out of the directories of this kernel; name its directory in include_dirs",
             )
-        if own != root and not self._trees.join(own, root):
-            raise _at(path, include, "leads to a directory that shares no parent with this one")
+        if upward:
+            through = os.path.normpath(os.path.dirname(path) + "/.." * upward)
+            if not self._trees.lead(own, root, through):
+                raise _at(path, include, "leads to the root of the file system")
         return found
 
     def _is_provided(self, name: str) -> bool:

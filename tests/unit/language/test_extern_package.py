@@ -114,6 +114,19 @@ def test_directories_that_lead_to_each_other_stay_together(tree: Tree) -> None:
     }
 
 
+def test_an_include_may_leave_a_directory_and_come_back(tree: Tree) -> None:
+    tree.home = None
+    tree.sources = {"aiv": "src/kernel.cpp"}
+    tree.write("src/kernel.cpp", '#include "../src/x.h"\n#include "../../tree/src/y.h"\n')
+    tree.write("src/x.h")
+    tree.write("src/y.h")
+    assert tree.places() == {
+        "src/kernel.cpp": "0/tree/src/kernel.cpp",
+        "src/x.h": "0/tree/src/x.h",
+        "src/y.h": "0/tree/src/y.h",
+    }
+
+
 def test_what_every_kernel_is_compiled_with_is_left_out(tree: Tree) -> None:
     tree.write("sdk/pto/inst.hpp")
     tree.write("inc/pto/inst.hpp")
@@ -390,7 +403,7 @@ def test_what_cannot_be_packaged_says_where_and_why(tree: Tree, name: str) -> No
     assert package.include_dirs == tuple(map(tree.path, tree.include_dirs))
 
 
-def test_places_without_a_common_parent_stay_private(
+def test_an_include_by_way_of_the_root_stays_private(
     tree: Tree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tree.home = None
@@ -400,7 +413,7 @@ def test_places_without_a_common_parent_stay_private(
     tree.write("inc/x.h")
     assert tree.read().problem is None
     monkeypatch.setattr(os.path, "commonpath", lambda paths: "/")  # as of /opt/a and /srv/b
-    assert "shares no parent" in str(tree.read().problem)
+    assert "root of the file system" in str(tree.read().problem)
 
 
 def test_directories_named_like_headers_are_no_trouble(tree: Tree) -> None:
