@@ -158,8 +158,8 @@ def _key(rows: list[EntryRow], stock: Stock, shelf: EvidenceShelf) -> StoredKey:
         if row.manifest is None:
             continue
         for record in row.manifest.files:
-            name = f"{record.sha256}{'.x' if record.executable else ''}"
-            blobs.update((name, f"{name}.2"))
+            # The second inode of a content (.2) is needed by nobody but the slots that hold it.
+            blobs.add(f"{record.sha256}{'.x' if record.executable else ''}")
         components.update(digest.hex for _, digest in row.manifest.key.components())
         kernel = kernel or shelf.subject(row.manifest.key.source)
     named = [stock.blobs[name] for name in blobs if name in stock.blobs]

@@ -207,6 +207,19 @@ def test_shared_inodes_count_once_and_leave_with_their_last_owner(full, command)
     assert not path.exists()
 
 
+def test_the_second_inode_of_a_content_goes_with_those_who_hold_it(full, command):
+    digest = Digest.of(SHARED).hex
+    first = full.root / "cas" / digest[:2] / digest
+    second = first.with_name(f"{digest}.2")
+    assert second.exists()  # the READY entry's, which shares nothing with its own sources
+    gc(command, full, "--delete")
+    assert second.exists()
+    document = gc(command, full, "--max-age", "25d", "--delete")
+    assert dropped(document) == [("m:a", "age"), ("m:b", "age")]
+    assert first.exists() and not second.exists()
+    assert document["after"] == full.disk()
+
+
 def test_everything_gone_leaves_a_store_that_works(full, command):
     document = gc(command, full, "--max-size", "0", "--delete")
     assert (document["kept"], document["after"], full.disk()) == (0, 0, 0)
