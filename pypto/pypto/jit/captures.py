@@ -253,6 +253,7 @@ class Captures:
             assert isinstance(value, set)
             return set(self._contents(value))
         if isinstance(value, enum.Enum) or is_record(value):
+            self._frozen[id(value)] = (value, value)  # it may be an attribute of its own
             self._members(value, depth)
         return value
 

@@ -108,13 +108,18 @@ def has_members(value: object) -> bool:
 
 
 def with_members(
-    names: tuple[str, ...], special: Encoder, value: object, *, read: Reader = getattr
+    names: tuple[str, ...],
+    special: Encoder,
+    value: object,
+    *,
+    read: Reader = getattr,
+    within: tuple[object, ...] = (),
 ) -> bytes | None:
     """`special`, and for an enum member or a record what its attributes `names` come to.
 
     A property is computed by code and from values that are in no field of its object. Methods
     are left out, because a kernel cannot call them; those that its operators would call are
-    refused.
+    refused. `within` are the objects whose encoding this is a part of.
     """
     own = special(value)
     if own is not None or not has_members(value) or special(type(value)) is not None:
@@ -122,10 +127,16 @@ def with_members(
     _refuse_own(type(value), _IMPLICIT.intersection(names), special)
 
     def inside(item: object) -> bytes | None:
-        return None if item is value else with_members(names, special, item, read=read)
+        if item is value or any(item is outer for outer in within):
+            return special(item)
+        return with_members(names, special, item, read=read, within=(*within, value))
 
+    beside = members_beside(value, names)
+    if isinstance(value, enum.Enum) and any(type(outer) is type(value) for outer in within):
+        # Members of an enumeration are attributes of each other; the outermost has them all.
+        beside.difference_update(type(value).__members__)
     members = []
-    for name in members_beside(value, names):
+    for name in beside:
         member = read_member(value, name, read)
         if member is not ABSENT and not callable(member):
             members.append(_framed(b"m", _utf8(name)) + encode(member, inside, read=read))

@@ -135,3 +135,36 @@ def test_even_kinds_of_nan_are_told_apart() -> None:
     nan = float("nan")
     assert encode(nan, nothing) == encode(float("nan"), nothing)
     assert encode(nan, nothing) != encode(-nan, nothing)
+
+
+class Linked(enum.Enum):
+    ONE = 1
+    TWO = 2
+
+    @property
+    def other(self) -> Linked:
+        return Linked.TWO if self is Linked.ONE else Linked.ONE
+
+    @property
+    def factor(self) -> float:
+        return FACTOR[0]
+
+
+def test_objects_that_lead_to_each_other_have_an_identity(
+    change: Callable[[float], None],
+) -> None:
+    def encoded() -> bytes:
+        names = ("other", "factor", "ONE", "TWO")
+        return encode(Linked.ONE, partial(with_members, names, nothing))
+
+    before = encoded()
+    assert before == encoded()
+    change(3.0)
+    assert encoded() != before
+
+
+def test_an_enumeration_of_many_mentioned_members_is_encoded_in_time() -> None:
+    many = enum.Enum("many", {f"M{number}": number for number in range(40)})
+    names = tuple(many.__members__)
+    encoded = {encode(member, partial(with_members, names, nothing)) for member in many}
+    assert len(encoded) == 40
