@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pypto_store.layout import resolve
@@ -12,6 +13,7 @@ from pypto_store.tools.answer import Answer, Surroundings
 from pypto_store.tools.comparison import EvidenceShelf, is_of_kernel
 from pypto_store.tools.entry_document import entry_document
 from pypto_store.tools.selection import rows_of
+from pypto_store.tools.stock import last_used
 from pypto_store.tools.terminal import plain, size_text, table
 
 if TYPE_CHECKING:
@@ -36,20 +38,29 @@ def run(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
         for kernel in ("" if row.manifest is None else shelf.subject(row.manifest.key.source),)
         if options.kernel is None or is_of_kernel(kernel, options.kernel)
     ]
-    document = {"entries": [entry_document(row, kernel) for row, kernel in listed]}
+    document = {
+        "entries": [
+            {**entry_document(row, kernel), "used": _time(row).isoformat(timespec="seconds")}
+            for row, kernel in listed
+        ]
+    }
     return Answer(document, lambda console: _paint(console, listed))
 
 
+def _time(row: EntryRow) -> datetime:
+    return datetime.fromtimestamp(last_used(row.path), tz=UTC)
+
+
 def _paint(console: Console, listed: Sequence[tuple[EntryRow, str]]) -> None:
-    listing = table("key", "state", "kernel", "cpu", "files", "size", right=("files", "size"))
+    listing = table("key", "state", "kernel", "cpu", "last used", "size", right=("size",))
     for row, kernel in listed:
         key, state = row.key[:_KEY_DIGITS], row.state.value
         if row.spec is None:
             listing.add_row(key, state, plain(f"damaged: {row.damage}", "red"))
         else:
             level = row.spec.cpu_level or ""
-            size = size_text(row.size or 0)
-            listing.add_row(key, state, plain(kernel), level, str(row.files), size)
+            used = f"{_time(row).astimezone():%Y-%m-%d}"
+            listing.add_row(key, state, plain(kernel), level, used, size_text(row.size or 0))
     if listed:
         console.print(listing)
     damaged = sum(row.damage is not None for row, _ in listed)

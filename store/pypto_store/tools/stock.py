@@ -171,15 +171,18 @@ def _key(rows: list[EntryRow], stock: Stock, shelf: EvidenceShelf) -> StoredKey:
         rows[0].environment,
         kernel,
         tuple(row.path for row in ready_first),
-        max(_last_used(row.path) for row in rows),
+        max(last_used(row.path) for row in rows),
         holds,
         frozenset(blobs),
         frozenset(components),
     )
 
 
-def _last_used(slot: str) -> float:
-    """When an entry was published or last looked up, by its manifest; by the slot without one."""
+def last_used(slot: str) -> float:
+    """When an entry was published or last looked up, by its manifest; by the slot without one.
+
+    Seconds since the epoch.
+    """
     for path in (f"{slot}/{MANIFEST_NAME}", slot):
         try:
             status = os.lstat(path)

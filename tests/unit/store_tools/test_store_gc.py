@@ -9,6 +9,7 @@ import shutil
 import stat
 import time
 from contextlib import contextmanager
+from datetime import datetime
 
 import pytest
 from pypto_store import (
@@ -176,6 +177,14 @@ def test_a_key_was_used_when_any_of_its_entries_was(full, command):
     (path,) = full.root.glob(f"artifacts/v1/*/{full.key('b').digest}/ready/*/*manifest.json")
     os.utime(path, (NOW - DAY, NOW - 30 * DAY))
     assert dropped(gc(command, full, "--max-age", "25d")) == [("m:a", "age")]
+
+
+def test_ls_tells_the_use_that_counts(full, command, on_terminal):
+    full.use("a", 40, accessed=1)
+    (entry,) = command("ls", "--root", full.root, "--kernel", "a").document["entries"]
+    assert abs(datetime.fromisoformat(entry["used"]).timestamp() - (NOW - DAY)) <= 1
+    shown = on_terminal("ls", "--root", full.root, "--kernel", "a").out
+    assert f"{datetime.fromtimestamp(NOW - DAY).astimezone():%Y-%m-%d}" in shown
 
 
 def test_size_drops_the_least_recently_used_first(full, command):
