@@ -70,7 +70,9 @@ def _answer(command: _Command, options: argparse.Namespace, edge: Edge) -> Answe
     try:
         return command.run(options, _surroundings(options.root, edge))
     except OSError as error:
-        place = options.root if error.filename is None else os.fsdecode(error.filename)
+        # That of a call on a descriptor is the descriptor's number.
+        named = isinstance(error.filename, (str, bytes))
+        place = os.fsdecode(error.filename) if named else options.root
         told = f"{place}: {error.strerror or error}"
         raise CommandError(f"{told}; check the path and its permissions") from error
 
