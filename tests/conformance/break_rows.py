@@ -243,14 +243,27 @@ def examine(row: Row, tests: Sequence[ProvingTest], trees: Trees) -> list[Findin
             with trees.lent(edit) as tree:
                 run = run_tests(tree, quick_first, first_failure=True)
                 if run.verdict is Verdict.NOT_RUN:
-                    # A fixture that uses what is broken can fail before any test does.
-                    run = run_tests(tree, quick_first, first_failure=False)
+                    run = _apart(tree, tests) or run
         except (TableError, SyntaxError) as error:
             run = Run(Verdict.BROKE_THE_TREE, str(error))
         findings.append(
             Finding(row.id, number, run.verdict, run.detail, time.monotonic() - started)
         )
     return findings
+
+
+def _apart(tree: Path, tests: Sequence[ProvingTest]) -> Run | None:
+    """The run of the first file whose tests notice, each file in a process of its own.
+
+    A fixture that uses what is broken can fail before any test does, and a test that loads broken
+    code can take pytest down; neither says anything about the other tests.
+    """
+    for file in dict.fromkeys(test.file for test in tests):
+        of_file = [test for test in tests if test.file == file]
+        run = run_tests(tree, of_file, first_failure=False)
+        if run.verdict is Verdict.NOTICED:
+            return run
+    return None
 
 
 def _chosen(rows: Sequence[Row], ids: Sequence[str]) -> list[Row]:

@@ -39,6 +39,7 @@ def trees(tmp_path: Path) -> Trees:
     for name, text in (
         (MODULE, SOURCE),
         ("tests/test_one.py", TEST.replace("TIMEOUT", "3")),
+        ("tests/test_one_more.py", TEST.replace("TIMEOUT", "3")),
         ("pyproject.toml", '[tool.pytest.ini_options]\npythonpath = ["pypto/pypto"]\n'),
         ("built/native", ""),
     ):
@@ -104,6 +105,14 @@ def test_a_fixture_that_fails_is_no_notice_and_hides_none(trees: Trees) -> None:
     assert fixture.verdict is Verdict.NOT_RUN
     assert test.verdict is Verdict.NOTICED
     assert either.verdict is Verdict.NOTICED
+
+
+def test_a_crash_in_one_file_does_not_hide_what_another_notices(trees: Trees) -> None:
+    crash = "import os; os._exit(1) if 'one_more' in os.environ['PYTEST_CURRENT_TEST'] else 0"
+    row = Row("cache.1", "One is one.", (Break(MODULE, "return 1", f"{crash}; return 3"),))
+    both = [ProvingTest(f"tests/test_{name}.py", "test_one") for name in ("one", "one_more")]
+    _, broken = examine(row, both, trees)
+    assert broken.verdict is Verdict.NOTICED, broken.detail
 
 
 def test_the_tree_is_whole_again_after_a_break(trees: Trees) -> None:
