@@ -243,6 +243,24 @@ def test_guards_notice_a_name_that_appears_or_goes(load: Load) -> None:
     assert not taken.guards.hold()
 
 
+def test_defaults_count_by_what_they_are(load: Load) -> None:
+    module = load("N = 1\n@mark\ndef kernel(x, n=N, *, m=(1, [2])):\n    return x + n\n")
+    function = module.kernel.declaration.function
+    taken = snapshot(module.kernel)
+    assert taken.defaults == {"n": 1, "m": (1, [2])}
+    for change in (
+        lambda: function.__kwdefaults__["m"][1].append(3),
+        lambda: setattr(function, "__defaults__", (True,)),
+        lambda: setattr(function, "__kwdefaults__", {"m": 4}),
+    ):
+        change()
+        assert not taken.guards.hold()
+        changed = snapshot(module.kernel)
+        assert changed.digest != taken.digest
+        assert changed.defaults != {"n": 1, "m": (1, [2])}
+        taken = changed
+
+
 def test_guards_notice_another_builtin(load: Load) -> None:
     module = load("@mark\ndef kernel(x):\n    return min(x, 1)\n")
     # Of its own, because whoever reports a failure needs the interpreter's.
