@@ -134,10 +134,10 @@ bool CorePool::wake_one(CoreType type) {
 void CorePool::make_ready(Lock& lock, Task* const* tasks, size_t count, size_t taken) {
   for (size_t i = 0; i < count; ++i) {
     const Task& task = *tasks[i];
-    for (size_t k = 0; k < task.part_count; ++k) {
-      const CoreType type = task.parts[k].kernel->core;
-      ready_[static_cast<int>(type)].push_back(task.parts[k]);
-      if (i < taken && task.part_count == 1) continue;
+    for (size_t k = 0; k < task.parts.count; ++k) {
+      const CoreType type = task.parts.list[k].kernel->core;
+      ready_[static_cast<int>(type)].push_back(task.parts.list[k]);
+      if (i < taken && task.parts.count == 1) continue;
       if (!wake_one(type)) {
         FaultReport report;
         report.code = FaultCode::Abi;

@@ -143,22 +143,22 @@ const KernelFunction* Run::find_kernel(CoreType core, int32_t func_id) {
   return nullptr;
 }
 
-std::vector<Part> Run::find_parts(const MixedKernels& kernels) {
+Parts Run::find_parts(const MixedKernels& kernels) {
   struct Slot {
     CoreType core;
     int32_t func_id;
     uint32_t sub_block_id;
   };
-  std::vector<Part> parts;
+  Parts parts;
   for (const Slot& slot :
        {Slot{CoreType::AIC, kernels.aic, 0}, Slot{CoreType::AIV, kernels.aiv0, 0},
         Slot{CoreType::AIV, kernels.aiv1, 1}}) {
     if (slot.func_id < 0) continue;
     const KernelFunction* kernel = find_kernel(slot.core, slot.func_id);
     if (kernel == nullptr) return {};
-    parts.push_back(Part{nullptr, kernel, slot.sub_block_id});
+    parts.list[parts.count++] = Part{nullptr, kernel, slot.sub_block_id};
   }
-  if (parts.empty()) report_fatal("submit", "a task has no kernel");
+  if (parts.count == 0) report_fatal("submit", "a task has no kernel");
   return parts;
 }
 
@@ -196,14 +196,13 @@ void Run::make_room(Lock& lock) {
 
 // Also fills dependencies_. Needs no lock: other threads reach tasks by address, never through
 // tasks_, and ids and the tensor map are this thread's.
-Task& Run::add_task(const std::vector<Part>& parts, const CoreTaskArgs& args, int64_t id) {
+Task& Run::add_task(const Parts& parts, const CoreTaskArgs& args, int64_t id) {
   dependencies_.clear();
   Task& task = tasks_.emplace_back();
   task.run = this;
-  for (const Part& part : parts) {
-    task.parts[task.part_count++] = Part{&task, part.kernel, part.sub_block_id};
-  }
-  task.unfinished = task.part_count;
+  task.parts = parts;
+  for (Part& part : task.parts.list) part.task = &task;
+  task.unfinished = parts.count;
   for (int32_t i = 0; i < args.tensor_count(); ++i) {
     const ChipTensor& tensor = args.tensor(i);
     task.tensors.push_back(tensor);
@@ -226,8 +225,8 @@ Task& Run::add_task(const std::vector<Part>& parts, const CoreTaskArgs& args, in
 }
 
 int64_t Run::submit(const MixedKernels& kernels, const CoreTaskArgs& args) {
-  const std::vector<Part> parts = find_parts(kernels);
-  if (parts.empty() || !check_arguments(args)) return -1;
+  const Parts parts = find_parts(kernels);
+  if (parts.count == 0 || !check_arguments(args)) return -1;
 
   Lock lock(pool_.mutex);
   make_room(lock);
@@ -271,7 +270,7 @@ void Run::complete(Lock& lock, const Part& part, const Core& core) {
   // This thread looks for its next task when it comes back from here: a core for one of its own
   // type, a caller who borrowed the core for any.
   const auto own = std::find_if(ready.begin(), ready.end(), [&](const Task* next) {
-    return core.state == Core::State::Borrowed || next->parts[0].kernel->core == core.type;
+    return core.state == Core::State::Borrowed || next->parts.list[0].kernel->core == core.type;
   });
   const bool takes = own != ready.end();
   if (takes) std::iter_swap(ready.begin(), own);

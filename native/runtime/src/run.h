@@ -49,12 +49,15 @@ class Buffer {
   size_t bytes_;
 };
 
-struct Task {
-  static constexpr size_t kMaxParts = 3;
+// The parts of one task, at most one for each core of a cluster.
+struct Parts {
+  std::array<Part, 3> list{};
+  size_t count = 0;
+};
 
+struct Task {
   Run* run = nullptr;
-  std::array<Part, kMaxParts> parts{};
-  size_t part_count = 0;
+  Parts parts;
   size_t unfinished = 0;  // parts
   int32_t waits_for = 0;
   bool done = false;
@@ -100,7 +103,7 @@ class Run {
   FaultReport orchestration_fault(const char* op, std::string message) const;
   const KernelFunction* find_kernel(CoreType core, int32_t func_id);
   // The parts of a task, as many as there are kernels; none after a fault.
-  std::vector<Part> find_parts(const MixedKernels& kernels);
+  Parts find_parts(const MixedKernels& kernels);
   bool check_arguments(const CoreTaskArgs& args);
   // Does or waits for something that brings the run forward, and polls now and then.
   void advance(Lock& lock);
@@ -108,7 +111,7 @@ class Run {
   void release_allocations(size_t from_scope);
   void release_graph(Lock& lock);
   void make_room(Lock& lock);
-  Task& add_task(const std::vector<Part>& parts, const CoreTaskArgs& args, int64_t id);
+  Task& add_task(const Parts& parts, const CoreTaskArgs& args, int64_t id);
   void retire();
 
   CorePool& pool_;
