@@ -137,6 +137,20 @@ def test_a_flipped_byte_in_the_binaries_is_never_served(filled: Any, name: str) 
     assert filled.tree(ready) == before
 
 
+def test_a_description_that_changed_since_its_validation_is_not_used(filled: Any) -> None:
+    change = """
+import pypto_store.entry as entry
+def changed(self, path):
+    raise entry.EntryChanged(f"{self.directory}/{path} has changed")
+entry.Entry.read = changed
+"""
+    report = filled.run(change + filled.WARM + filled.RUN)
+    assert report["correct"]
+    assert report["key"] is None
+    assert report["stats"]["invalid_entries"] == 1
+    assert builds(report) == (1, 1)
+
+
 LOST = {
     "flipped": "content[len(content) // 2] ^= 1",
     "shortened": "del content[-1]",
