@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "../files/cpu_level.h"
 #include "../files/file_hashing.h"
 #include "../files/observation.h"
 #include "../files/sha256.h"
@@ -206,9 +207,14 @@ std::unique_ptr<PySourceHashing> hash_sources(std::vector<std::string> roots,
       std::move(roots), SourceRules{std::move(suffixes), std::move(skipped_directories)});
 }
 
-std::string path_of(py::handle text) {
+// As the system has it: most are plain, and some are no text.
+std::string path_of(PyObject* text) {
+  Py_ssize_t bytes = 0;
+  const char* const plain = PyUnicode_AsUTF8AndSize(text, &bytes);
+  if (plain != nullptr) return {plain, static_cast<size_t>(bytes)};
+  PyErr_Clear();
   PyObject* encoded = nullptr;
-  if (PyUnicode_FSConverter(text.ptr(), &encoded) == 0) throw py::error_already_set();
+  if (PyUnicode_FSConverter(text, &encoded) == 0) throw py::error_already_set();
   const auto path = py::reinterpret_steal<py::bytes>(encoded);
   return std::string(path);
 }
@@ -224,8 +230,8 @@ bool observations_hold(const py::list& observations) {
   for (const py::handle item : observations) {
     const auto parts = py::reinterpret_borrow<py::sequence>(item);
     if (parts.size() != 3) throw py::value_error("an observation has three parts");
-    all.push_back({parts[0].cast<std::string>(), path_of(py::object(parts[1])),
-                   path_of(py::object(parts[2]))});
+    all.push_back({path_of(py::object(parts[0]).ptr()), path_of(py::object(parts[1]).ptr()),
+                   path_of(py::object(parts[2]).ptr())});
   }
   const WithoutGil here;
   return std::all_of(all.begin(), all.end(), [](const Observation& one) {
@@ -302,6 +308,8 @@ PYBIND11_MODULE(_native, m) {
         py::arg("skipped_directories"),
         "Lists the files below `roots` that have one of the suffixes, and begins to hash them.\n"
         "Names without a dot are taken for directories, links to them too.");
+  m.def("x86_level", &x86_level,
+        "The processor's level by pypto.runtime.cpu_level; None on another machine.");
   m.def(
       "observations_hold", &observations_hold, py::arg("observations"),
       "Whether every (kind, path, answer) is as it was; see pypto_toolchains.disk. False too for\n"

@@ -2,7 +2,8 @@
 
     python tests/benchmarks/run.py --rows 1,3,4 --json
 
-`--runs` replaces every benchmark's own number of measurements a side.
+`--runs` replaces every benchmark's own number of measurements a side. `--peers` also measures the
+other caches of `peers.py` that are installed, and says so on standard error.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import cold_compile
 import herd
 import jit_cache_latency
 import live_call
+import peers
 import publish_entry
 import toolchain_identity
 import validate_entry
@@ -54,6 +56,7 @@ def main() -> None:
     options.add_argument("--runs", type=int, help="measurements a side")
     options.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options.add_argument("--output", type=Path, help="also write the JSON to this file")
+    options.add_argument("--peers", action="store_true", help="other caches beside rows 1 and 3")
     chosen = options.parse_args()
     done = []
     for rows, compare, runs in BENCHMARKS:
@@ -61,7 +64,10 @@ def main() -> None:
             sys.stderr.write(f"row {' and '.join(rows)} ...\n")
             found = compare(chosen.runs or runs)
             done += [comparison for comparison in found if comparison.row in chosen.rows]
+    beside = peers.lines(peers.RUNS, sys.stderr.write) if chosen.peers else []
     report(sorted(done, key=lambda comparison: comparison.row), chosen)
+    # Not with the JSON: they are of other programs, and mostly of none.
+    sys.stderr.write("".join(f"{line}\n" for line in beside))
 
 
 if __name__ == "__main__":

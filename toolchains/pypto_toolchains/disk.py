@@ -9,16 +9,13 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from pypto_toolchains.elf import MalformedElf, NotElf, native_identity
 
-Observation = tuple[str, str, str]
+Observation = Sequence[str]
 """A kind of question (a name of `QUESTIONS`), the path it is about, and the answer."""
-
-Recheck = Callable[[list[Observation]], bool]
-"""Whether every question has its answer still."""
 
 _PRESENT, _ABSENT = "1", ""
 
@@ -149,7 +146,7 @@ class WatchedDisk:
 
 
 def unchanged(observations: Iterable[Observation]) -> bool:
-    """The plain Python `Recheck`. A question of an unknown kind has no answer."""
+    """Whether every question has its answer still; one of an unknown kind has none."""
     for kind, path, answer in observations:
         ask = QUESTIONS.get(kind)
         try:

@@ -44,14 +44,7 @@ class EnvironmentRegistry:
 
         Raises ValueError if it is malformed, which a wrong installation alone can cause.
         """
-        fd = os.open(
-            os.path.join(os.path.dirname(__file__), "environment.json"), os.O_RDONLY | os.O_CLOEXEC
-        )
-        try:
-            content = os.read(fd, _MAX_BYTES)
-        finally:
-            os.close(fd)
-        return cls.parse(json.loads(content))
+        return cls.parse(_shipped())
 
     @classmethod
     def parse(cls, content: Any) -> EnvironmentRegistry:
@@ -70,3 +63,23 @@ class EnvironmentRegistry:
             reasons[name] = row["reason"]
         semantic = tuple(sorted(n for n, c in classes.items() if c is VariableClass.SEMANTIC))
         return cls(MappingProxyType(classes), MappingProxyType(reasons), semantic)
+
+
+def variables_of_tools() -> tuple[str, ...]:
+    """The registered variables that tools or their discovery read, in the registry's order.
+
+    Looks at nothing else of the registry, for requests that need no more.
+    """
+    wanted = (VariableClass.SEMANTIC.value, VariableClass.TOOL_RESOLUTION.value)
+    rows = _shipped()["variables"].items()
+    return tuple([name for name, row in rows if row["class"] in wanted])
+
+
+def _shipped() -> Any:
+    fd = os.open(
+        os.path.join(os.path.dirname(__file__), "environment.json"), os.O_RDONLY | os.O_CLOEXEC
+    )
+    try:
+        return json.loads(os.read(fd, _MAX_BYTES))
+    finally:
+        os.close(fd)

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pypto_store.digest import Digest
-from pypto_toolchains.disk import QUESTIONS, Observation
+from pypto_toolchains.disk import Observation
 from pypto_toolchains.evidence import Evidence
 from pypto_toolchains.identity import ToolchainIdentity
+from pypto_toolchains.records import sealed, unsealed
 
 SCHEMA = 1
 
@@ -36,7 +37,7 @@ class Recalled:
 
     identity: ToolchainIdentity
     sources: Mapping[str, str]
-    observations: list[Observation]
+    observations: Sequence[Observation]
 
 
 def circumstances(values: tuple[object, ...]) -> str:
@@ -62,32 +63,29 @@ def encode(
         "sources": dict(sources),
     }
     body = json.dumps(document, sort_keys=True, separators=(",", ":")).encode("ascii")
-    return hashlib.sha256(body).hexdigest().encode("ascii") + b"\n" + body
+    return sealed(body)
 
 
 def decode(content: bytes | None) -> Recalled | None:
     """What a record says, or None for one that is absent, damaged or of another schema."""
-    if content is None:
-        return None
-    check, _, body = content.partition(b"\n")
-    if check != hashlib.sha256(body).hexdigest().encode("ascii"):
+    body = unsealed(content)
+    if body is None:
         return None
     try:
         document = json.loads(body)
         if document.keys() != _FIELDS or document["schema"] != SCHEMA:
             return None
-        observations = [(kind, path, answer) for kind, path, answer in document["observations"]]
-        if not QUESTIONS.keys() >= {kind for kind, _, _ in observations}:
-            return None
         identity = ToolchainIdentity(
             Digest(document["digest"]),
             tuple(
-                Evidence(name, tuple((fact, value) for fact, value in facts), Digest(digest))
-                for name, digest, facts in document["components"]
+                [
+                    Evidence(name, tuple([(fact, value) for fact, value in facts]), Digest(digest))
+                    for name, digest, facts in document["components"]
+                ]
             ),
-            tuple((name, value) for name, value in document["settings"]),
+            tuple([(name, value) for name, value in document["settings"]]),
             record=None,
         )
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
-    return Recalled(identity, document["sources"], observations)
+    return Recalled(identity, document["sources"], document["observations"])

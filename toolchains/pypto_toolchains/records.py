@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import secrets
 from dataclasses import dataclass
@@ -11,6 +12,19 @@ from dataclasses import dataclass
 from pypto_store.layout import FILE_MODE, group_bits, make_directories, make_file
 
 _MAX_RECORD_BYTES = 64 * 1024
+
+
+def sealed(body: bytes) -> bytes:
+    """A record's bytes: a line with the SHA-256 of `body` in hex, then `body`."""
+    return hashlib.sha256(body).hexdigest().encode("ascii") + b"\n" + body
+
+
+def unsealed(content: bytes | None) -> bytes | None:
+    """The body of a record, or None for one that is absent or was damaged."""
+    if content is None:
+        return None
+    check, _, body = content.partition(b"\n")
+    return body if check == hashlib.sha256(body).hexdigest().encode("ascii") else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FrameType, FunctionType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pypto.ir.nodes import FunctionKind
 from pypto.ir.nodes import Program as IrProgram
@@ -18,8 +18,10 @@ from pypto.jit.declaration import Declaration, Declared, enclosing_values
 from pypto.jit.live import LiveCalls
 from pypto.jit.objects import ObjectTable
 from pypto.jit.parsed import SourceChanged, SourceMissing
+from pypto.jit.policy import CachePolicy
+from pypto.jit.remembered import KnownSignature, RootMemory
 from pypto.jit.resolve import Answer, Surroundings, read_surroundings
-from pypto.jit.session import LEVELS, RESOLVER, STATISTICS, TEXTS
+from pypto.jit.session import LEVELS, MEMORY, RESOLVER, STATISTICS, TEXTS
 from pypto.jit.source import SourceCapture, SourceSnapshot
 from pypto.jit.specialization import Specialization
 from pypto.jit.statistics import Counter
@@ -31,6 +33,8 @@ from pypto.runtime.run_config import RunConfig
 if TYPE_CHECKING:
     from pypto.ir.external import ExternalKernel
     from pypto.language.extern import StrPath
+
+_Values = TypeVar("_Values")
 
 _DEFAULT_CONFIG = RunConfig()
 _NOT_PLAIN = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -77,10 +81,13 @@ class JITFunction(Declared):
                 return
         STATISTICS.add(Counter.REQUESTS)
         self._entry()
-        snapshot, signature = self._requested(config)
-        values = signature.positional(args, kwargs)
         configured, world = LEVELS.configured, read_surroundings()
-        answer = self._resolve(snapshot, signature.bind_samples(values), config, world)
+
+        def bind(signature: Signature) -> tuple[Bound, tuple[object, ...]]:
+            values = signature.positional(args, kwargs)
+            return signature.bind_samples(values), values
+
+        (snapshot, signature), values, answer = self._answered(bind, config, world)
         answer.compiled(*signature.run_time(values), config=config)
         if answer.repeatable:
             self._live.remember(
@@ -93,9 +100,11 @@ class JITFunction(Declared):
         """The compiled program; its binaries may not be built yet, and nothing is run."""
         STATISTICS.add(Counter.REQUESTS)
         self._entry()
-        snapshot, signature = self._requested(config)
-        bound = _bind(signature, args, kwargs)
-        return self._resolve(snapshot, bound, config, read_surroundings()).compiled
+
+        def bind(signature: Signature) -> tuple[Bound, None]:
+            return _bind(signature, args, kwargs), None
+
+        return self._answered(bind, config, read_surroundings())[2].compiled
 
     def warmup(self, *args: Any, config: RunConfig | None = None, **kwargs: Any) -> CompiledProgram:
         """`compile`, and every binary built; no worker is started and no kernel is run."""
@@ -150,29 +159,66 @@ class JITFunction(Declared):
                 "@pl.jit function, which is what can be compiled and run"
             )
 
+    def _answered(
+        self,
+        bind: Callable[[Signature], tuple[Bound, _Values]],
+        config: RunConfig | None,
+        world: Surroundings,
+    ) -> tuple[tuple[SourceSnapshot, Signature], _Values, Answer]:
+        """One request: the source it is about, what `bind` made of its arguments, its answer."""
+        try:
+            return self._answered_once(bind, config, world, assuming=True)
+        except Exception:
+            if MEMORY.trusts(self._capture.assumed):
+                raise
+        # What went wrong may have come of what was assumed, and if not, it will again.
+        self._capture, self._current = SourceCapture(self.declaration), None
+        return self._answered_once(bind, config, world, assuming=False)
+
+    def _answered_once(
+        self,
+        bind: Callable[[Signature], tuple[Bound, _Values]],
+        config: RunConfig | None,
+        world: Surroundings,
+        *,
+        assuming: bool,
+    ) -> tuple[tuple[SourceSnapshot, Signature], _Values, Answer]:
+        current, policy = self._current, None
+        if current is None or not current[0].guards.hold():
+            known = None
+            if assuming:
+                policy, known = RESOLVER.anticipate(_effective(config), world)
+            try:
+                current = self._taken(known)
+            except (SourceMissing, SourceChanged) as error:
+                RESOLVER.unreadable(self.__name__, str(error), _effective(config), world)
+                raise
+        snapshot, signature = current
+        bound, values = bind(signature)
+        return current, values, self._resolve(snapshot, bound, config, world, policy)
+
     def _source(self) -> tuple[SourceSnapshot, Signature]:
         """The current snapshot; taken again when something captured has changed."""
         current = self._current
         if current is None or not current[0].guards.hold():
-            snapshot = self._capture.take()
-            params = read_signature(snapshot.entry)
-            signature = Signature(
-                self.__name__,
-                params,
-                snapshot.defaults,
-                bound_dynamic(snapshot.entry),
-                snapshot.attributes(),
-            )
-            current = self._current = (snapshot, signature)
+            current = self._taken(None)
+        elif not MEMORY.trusts(current[0].assumed):
+            self._capture = SourceCapture(self.declaration)
+            current = self._taken(None)
         return current
 
-    def _requested(self, config: RunConfig | None) -> tuple[SourceSnapshot, Signature]:
-        """`_source` for a request, which counts although there is nothing to compile."""
-        try:
-            return self._source()
-        except (SourceMissing, SourceChanged) as error:
-            RESOLVER.unreadable(self.__name__, str(error), _effective(config), read_surroundings())
-            raise
+    def _taken(self, known: RootMemory | None) -> tuple[SourceSnapshot, Signature]:
+        snapshot = self._capture.take(known)
+        found = None
+        if known is not None and snapshot.digest is not None:
+            found = known.signature(snapshot.digest, snapshot.assumed)
+        if found is None:
+            found = KnownSignature(read_signature(snapshot.entry), bound_dynamic(snapshot.entry))
+        signature = Signature(
+            self.__name__, found.params, snapshot.defaults, found.dynamic, snapshot.attributes()
+        )
+        current = self._current = (snapshot, signature)
+        return current
 
     def _resolve(
         self,
@@ -180,10 +226,11 @@ class JITFunction(Declared):
         bound: Bound,
         config: RunConfig | None,
         world: Surroundings,
+        policy: CachePolicy | None,
     ) -> Answer:
         effective = _effective(config)
         specialization = Specialization.of(bound, effective.compile_options())
-        return RESOLVER.obtain(snapshot, specialization, effective, self._cache, world)
+        return RESOLVER.obtain(snapshot, specialization, effective, self._cache, world, policy)
 
 
 def _effective(config: RunConfig | None) -> RunConfig:

@@ -5,7 +5,9 @@ import __future__
 
 import ast
 from dataclasses import dataclass
+from functools import cached_property
 from types import CodeType
+from typing import Protocol
 
 from pypto.jit.declaration import Declaration
 from pypto.jit.module_text import ModuleText
@@ -27,20 +29,54 @@ class SourceChanged(Exception):
     """The text at a function's place is another one than what was imported."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
+class KnownText:
+    """What parsing a text gave before: the line of its ``def`` in it, and its facts.
+
+    `version` is that of the package that parsed it.
+    """
+
+    def_line: int
+    facts: TextFacts
+    version: str
+
+
+class KnownTexts(Protocol):
+    """Texts that were parsed before."""
+
+    def text(self, name: str, lines: tuple[str, ...]) -> KnownText | None:
+        """What is known of the function `name` whose text is `lines`."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
 class ParsedFunction:
     """The text of a function and what it says.
 
-    `code` is the function's own. `tree` was parsed from `lines` joined; `first_line` is the line
-    of its ``def`` in the file. Lines keep their indentation: an indented function is preceded by
-    one line that opens a block.
+    `code` is the function's own. `def_line` is the line of its ``def`` within `lines`, and
+    `first_line` that in the file. Lines keep their indentation: an indented function is preceded
+    by one line that opens a block. `assumed` is the version of the package that said so, None if
+    the text was parsed here.
     """
 
     code: CodeType
-    tree: ast.FunctionDef
     lines: tuple[str, ...]
-    first_line: int
+    def_line: int
     facts: TextFacts
+    assumed: str | None
+
+    @property
+    def first_line(self) -> int:
+        """The line of the ``def`` in the file."""
+        offset = 2 if self.lines[0] == _BLOCK else 1
+        return self.code.co_firstlineno + self.def_line - offset
+
+    @cached_property
+    def tree(self) -> ast.FunctionDef:
+        """What `lines` joined parse to; a hit never asks."""
+        tree = _parse_definition(self.lines, self.code.co_name)
+        assert tree is not None, "these lines parsed before"
+        return tree
 
     @property
     def text(self) -> bytes:
@@ -48,8 +84,8 @@ class ParsedFunction:
         return "\n".join(self.lines).encode("utf-8", "surrogatepass")
 
 
-def parse(declaration: Declaration) -> ParsedFunction:
-    """The text of a declared function.
+def parse(declaration: Declaration, known: KnownTexts | None = None) -> ParsedFunction:
+    """The text of a declared function, not parsed again if it is `known`.
 
     Raises SourceMissing if there is none, SourceChanged if what is there is not that function.
     """
@@ -62,6 +98,9 @@ def parse(declaration: Declaration) -> ParsedFunction:
         )
     code = declaration.function.__code__
     lines = _cut(text, code)
+    before = None if known is None else known.text(code.co_name, lines)
+    if before is not None:
+        return ParsedFunction(code, lines, before.def_line, before.facts, before.version)
     tree = _parse_definition(lines, code.co_name)
     if tree is None:
         # A string or a bracket that reaches further left than its function: ask the whole file.
@@ -72,14 +111,9 @@ def parse(declaration: Declaration) -> ParsedFunction:
             f"source of kernel {name!r} changed since import: {_where(declaration)} "
             "holds another text; restart the process"
         )
-    offset = 2 if lines[0] == _BLOCK else 1
-    return ParsedFunction(
-        code=code,
-        tree=tree,
-        lines=lines,
-        first_line=code.co_firstlineno + tree.lineno - offset,
-        facts=facts_of(tree),
-    )
+    parsed = ParsedFunction(code, lines, tree.lineno, facts_of(tree), assumed=None)
+    vars(parsed)["tree"] = tree
+    return parsed
 
 
 def compiles_to(text: ModuleText, code: CodeType) -> bool:

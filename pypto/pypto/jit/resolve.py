@@ -23,6 +23,7 @@ from pypto.jit.persistence import Persistent
 from pypto.jit.placement import private_parent
 from pypto.jit.policy import CachePolicy, PolicyLevels, capture_policy
 from pypto.jit.private import PrivateBuilds
+from pypto.jit.remembered import RootMemory, TextMemory
 from pypto.jit.source import SourceSnapshot
 from pypto.jit.specialization import Specialization, forces_fresh_build
 from pypto.jit.statistics import Counter, Statistics
@@ -116,7 +117,9 @@ class Resolver:
         levels: PolicyLevels,
         toolchain: Toolchain,
         clock: Clock,
+        memory: TextMemory,
     ) -> None:
+        self._memory = memory
         self._statistics = statistics
         self._levels = levels
         self._toolchain = toolchain
@@ -131,8 +134,11 @@ class Resolver:
         config: RunConfig,
         objects: Objects,
         world: Surroundings,
+        policy: CachePolicy | None = None,
     ) -> Answer:
         """The compiled program for a specialization of a kernel.
+
+        Under `policy`, if it was captured already with the same `world`.
 
         Raises the errors of parsing and compiling, ValueError for a malformed policy, and nothing
         for trouble with the cache itself: that is counted.
@@ -141,11 +147,8 @@ class Resolver:
         meter = Meter(self._statistics, self._clock, snapshot.entry.name)
         self._log.follow(world.environ.get(LOG_VARIABLE))
         try:
-            policy = capture_policy(
-                self._levels.effective(config.cache_config, world.environ),
-                world.environ,
-                world.cwd,
-            )
+            if policy is None:
+                policy = self._policy(config, world)
             externs = read_externs(snapshot.externs, specialization.options.platform)
             request = Request(snapshot, specialization, policy, objects, world, externs)
             if not policy.enabled:
@@ -158,6 +161,27 @@ class Resolver:
         finally:
             spent = self._clock() - begin - meter.built_ns
             self._statistics.add(Counter.LOOKUP_NS, spent)
+
+    def _policy(self, config: RunConfig, world: Surroundings) -> CachePolicy:
+        levels, environ = self._levels, world.environ
+        return capture_policy(levels.effective(config.cache_config, environ), environ, world.cwd)
+
+    def anticipate(
+        self, config: RunConfig, world: Surroundings
+    ) -> tuple[CachePolicy | None, RootMemory | None]:
+        """The policy of a request to come, and what is known where it will look.
+
+        Begins what it will wait for. The policy is None if the request itself will refuse it, and
+        nothing is known where nothing may be looked at.
+        """
+        try:
+            policy = self._policy(config, world)
+            if not policy.enabled or forces_fresh_build(config.compile_options()):
+                return policy, None
+        except (ValueError, TypeError):
+            return None, None
+        self._toolchain.begin()
+        return policy, self._memory.below(policy.root)
 
     def unreadable(self, kernel: str, reason: str, config: RunConfig, world: Surroundings) -> None:
         """Count a request for a kernel that has no text, which no policy can help.
@@ -175,11 +199,13 @@ class Resolver:
 
     def _forced(self, request: Request, meter: Meter) -> Answer:
         """A request for the build itself: no identity, no lookup, nothing kept."""
+        self._memory.confirm(request.snapshot.assumed, None)
         self._statistics.add(Counter.FORCED_REBUILDS)
         return Answer(self._private(request, meter).fresh(), repeatable=False)
 
     def _disabled(self, request: Request, meter: Meter) -> Answer:
         """No cache root is touched and no tool is asked anything."""
+        self._memory.confirm(request.snapshot.assumed, None)
         private = self._private(request, meter)
         source = request.source
         if source is None or request.externs.problem is not None:
@@ -209,6 +235,7 @@ class Resolver:
             world.cwd,
             root,
         )
+        self._memory.confirm(request.snapshot.assumed, _version_of(identity))
         if isinstance(identity, Unavailable):
             if request.externs.problem is not None:
                 return self._bypass(request, meter, str(identity))
@@ -243,6 +270,7 @@ class Resolver:
             compiled = persistent.restore_or_build()
             if compiled.artifact_key is not None and not policy.readonly:
                 self._toolchain.remember(identity, root)
+                self._memory.keep(root, request.snapshot)
             return compiled
 
         if request.externs.problem is not None:
@@ -268,6 +296,7 @@ class Resolver:
 
     def _bypass(self, request: Request, meter: Meter, reason: str) -> Answer:
         """Inputs that cannot be read or identified: nothing may be reused, so nothing is kept."""
+        self._memory.confirm(request.snapshot.assumed, None)
         self._count_bypass(request.recipe.name, reason)
         return Answer(self._private(request, meter).fresh(), repeatable=False)
 
@@ -297,6 +326,13 @@ class Resolver:
         except ExtraSourceError as error:
             return str(error)
         return None if now == application else "an extra source changed during the build"
+
+
+def _version_of(identity: ToolchainIdentity | Unavailable) -> str | None:
+    """What tells this package from every other version of it, its interpreter included."""
+    if isinstance(identity, Unavailable):
+        return None
+    return next(item.digest.hex for item in identity.components if item.component == "pypto")
 
 
 def _explain(

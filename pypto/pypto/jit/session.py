@@ -6,6 +6,7 @@ import time
 
 from pypto.jit.module_text import ModuleTexts
 from pypto.jit.policy import PolicyLevels
+from pypto.jit.remembered import TextMemory
 from pypto.jit.resolve import Resolver
 from pypto.jit.statistics import CacheStats, Statistics
 from pypto.jit.toolchain import Toolchain
@@ -14,11 +15,13 @@ from pypto_store import CacheConfig
 STATISTICS = Statistics()
 LEVELS = PolicyLevels()
 TEXTS = ModuleTexts()
+MEMORY = TextMemory()
 RESOLVER = Resolver(
     statistics=STATISTICS,
     levels=LEVELS,
     toolchain=Toolchain(),
     clock=time.perf_counter_ns,
+    memory=MEMORY,
 )
 
 

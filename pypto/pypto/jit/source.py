@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import (
     BuiltinFunctionType,
@@ -24,7 +24,7 @@ from pypto.jit.captures import ATTEMPTS, Captures, Guards
 from pypto.jit.declaration import Declaration, Declared
 from pypto.jit.module_text import ModuleText, read_again
 from pypto.jit.names import NameUse
-from pypto.jit.parsed import ParsedFunction, SourceChanged, compiles_to, parse
+from pypto.jit.parsed import KnownTexts, ParsedFunction, SourceChanged, compiles_to, parse
 from pypto.jit.values import ABSENT, Unidentifiable
 from pypto.language.source import FunctionSource
 from pypto_store.digest import Digest
@@ -64,6 +64,11 @@ class SourceSnapshot:
         )
 
     @property
+    def assumed(self) -> frozenset[str]:
+        """The versions of this package that parsed what this process did not parse itself."""
+        return _assumed(parsed for _, parsed in self.functions)
+
+    @property
     def externs(self) -> tuple[ExternalKernel, ...]:
         """The extern kernels among the functions, whose files `digest` does not cover."""
         return tuple(d.external for d, _ in self.functions if d.external is not None)
@@ -92,6 +97,10 @@ class SourceSnapshot:
         return tuple(found.values())
 
 
+def _assumed(functions: Iterable[ParsedFunction]) -> frozenset[str]:
+    return frozenset([parsed.assumed for parsed in functions if parsed.assumed is not None])
+
+
 def texts_now(texts: tuple[ModuleText, ...]) -> tuple[ModuleText | None, ...]:
     """The files of `texts` as they are on disk now."""
     return tuple(read_again(text) for text in texts)
@@ -106,38 +115,49 @@ class SourceCapture:
         self._declaration = declaration
         self._parsed: dict[Declaration, ParsedFunction] = {}
 
-    def take(self) -> SourceSnapshot:
+    @property
+    def assumed(self) -> frozenset[str]:
+        """The versions of this package that parsed what was taken so far and not parsed here."""
+        return _assumed(self._parsed.values())
+
+    def take(self, known: KnownTexts | None = None) -> SourceSnapshot:
         """The function, its helpers and what they use, as they are at one moment.
+
+        Texts that are `known` are not parsed; the snapshot says what it assumed.
 
         Raises SourceMissing or SourceChanged when a text is not there or is another function's.
         """
         for _ in range(ATTEMPTS):
-            taken = self._take_once()
+            taken = self._take_once(known)
             if taken.guards.hold():
                 return taken
         name = self._declaration.function.__name__
         told = f"source of the kernel has no identity: the values that {name!r} uses keep changing"
         return dataclasses.replace(taken, digest=None, bypass=told)
 
-    def _take_once(self) -> SourceSnapshot:
+    def _take_once(self, known: KnownTexts | None) -> SourceSnapshot:
         """A snapshot whose values may be of different moments."""
         mentioned: tuple[str, ...] = ()
         while True:
-            walk = _Snapshot(self._parsed, mentioned)
+            walk = _Snapshot(self._parsed, mentioned, known)
             taken = walk.take(self._declaration)
             # An object may be passed on and used by any of the functions, which are known now.
-            known = tuple(sorted({*mentioned, *taken.attributes()}))
-            if not walk.met_members or known == mentioned:
+            every = tuple(sorted({*mentioned, *taken.attributes()}))
+            if not walk.met_members or every == mentioned:
                 return taken
-            mentioned = known
+            mentioned = every
 
 
 class _Snapshot:
     """The walk that takes one snapshot; `mentioned` are the attributes of objects to capture."""
 
     def __init__(
-        self, parsed: dict[Declaration, ParsedFunction], mentioned: tuple[str, ...]
+        self,
+        parsed: dict[Declaration, ParsedFunction],
+        mentioned: tuple[str, ...],
+        known: KnownTexts | None,
     ) -> None:
+        self._known = known
         self._parsed = parsed
         self._sources: dict[Declaration, FunctionSource] = {}
         self._order: list[Declaration] = []
@@ -176,7 +196,7 @@ class _Snapshot:
         code = captures.slot(function, "__code__")
         parsed = self._parsed.get(declaration)
         if parsed is None:
-            parsed = self._parsed[declaration] = parse(declaration)
+            parsed = self._parsed[declaration] = parse(declaration, self._known)
         if parsed.code is not code:
             raise SourceChanged(
                 f"the code of kernel {function.__name__!r} was replaced after it was decorated; "
@@ -187,7 +207,7 @@ class _Snapshot:
             name=function.__name__,
             unit=declaration.unit,
             kind=declaration.kind,
-            tree=parsed.tree,
+            tree_of=lambda: parsed.tree,
             file=function.__code__.co_filename,
             first_line=parsed.first_line,
             namespace=MappingProxyType(namespace),

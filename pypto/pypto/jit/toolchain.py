@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from pypto.backend import target_of
 from pypto.runtime.host import installed_sdk
 from pypto.runtime.sdk import SdkError, default_sdk_root
 from pypto_store.digest import Digest
 from pypto_toolchains.disk import SYSTEM_DISK, Disk, Observation, WatchedDisk, unchanged
-from pypto_toolchains.environment import EnvironmentRegistry, VariableClass
+from pypto_toolchains.environment import EnvironmentRegistry, variables_of_tools
 from pypto_toolchains.evidence import Unavailable
 from pypto_toolchains.gcc import has_relative_entry
 from pypto_toolchains.identity import (
@@ -66,7 +67,6 @@ class Toolchain:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._registry: EnvironmentRegistry | None = None
         self._sources: SourceHashes | None = None
         self._installed: InstallationIdentity | Unavailable | None = None
         self._disk = WatchedDisk(SYSTEM_DISK)
@@ -91,10 +91,7 @@ class Toolchain:
     ) -> ToolchainIdentity | Unavailable:
         """The identity of a build for `platform`; what is known of tools is read below `root`."""
         with self._lock:
-            if self._sources is None:
-                # What takes longest goes on beside all the rest.
-                self._sources = _begin_hashing(_packages())
-            registry = self._registered()
+            self._begin()
             relative = any(
                 name in environ and has_relative_entry(environ[name]) for name in _SEARCH_LISTS
             )
@@ -103,19 +100,24 @@ class Toolchain:
                 namespace.policy,
                 namespace.epoch,
                 cwd if relative else None,
-                tuple(
-                    environ.get(name)
-                    for name, kind in registry.classes.items()
-                    if kind in (VariableClass.SEMANTIC, VariableClass.TOOL_RESOLUTION)
-                ),
+                tuple([environ.get(name) for name in self._variables]),
             )
             known = self._known.get(memo)
             if known is None:
                 known = self._recalled(memo, root)
                 if known is None:
-                    known = self._capture(memo, platform, namespace, registry, environ, cwd, root)
+                    known = self._capture(memo, platform, namespace, environ, cwd, root)
                 self._known[memo] = known
             return known
+
+    def begin(self) -> None:
+        """Begin what takes longest, for a request that will want an identity."""
+        with self._lock:
+            self._begin()
+
+    def _begin(self) -> None:
+        if self._sources is None:
+            self._sources = _begin_hashing(_packages())
 
     def remember(self, identity: ToolchainIdentity, root: str) -> None:
         """Keep below `root`, once, what had to be found out about tools.
@@ -146,10 +148,9 @@ class Toolchain:
             assert not isinstance(self._patched, bool)
             return self._patched
 
-    def _registered(self) -> EnvironmentRegistry:
-        if self._registry is None:
-            self._registry = EnvironmentRegistry.load()
-        return self._registry
+    @cached_property
+    def _variables(self) -> tuple[str, ...]:
+        return variables_of_tools()
 
     def _recalled(self, memo: tuple[object, ...], root: str) -> ToolchainIdentity | None:
         """The identity that another process worked out, if all it rests on is as it was."""
@@ -168,7 +169,6 @@ class Toolchain:
         memo: tuple[object, ...],
         platform: str,
         namespace: IdentityNamespace,
-        registry: EnvironmentRegistry,
         environ: Mapping[str, str],
         cwd: str,
         root: str,
@@ -189,7 +189,7 @@ class Toolchain:
             self._installed,
             compiler=sdk.tools[recipe.tool],
             namespace=namespace,
-            registry=registry,
+            registry=EnvironmentRegistry.load(),
             environ=environ,
             project_root=str(sdk.root),
             cwd=cwd,
@@ -219,7 +219,7 @@ def _circumstances(memo: tuple[object, ...]) -> str:
     return circumstances((memo, packages, native, str(default_sdk_root()), interpreter_place()))
 
 
-def _recheck(observations: list[Observation]) -> bool:
+def _recheck(observations: Sequence[Observation]) -> bool:
     """Whether the file system gives every answer again."""
     if _native is None:
         return unchanged(observations)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -44,10 +44,11 @@ NO_ATTRIBUTES = CapturedAttributes(MappingProxyType({}))
 class FunctionSource:
     """A function to be parsed.
 
-    ``tree`` comes from parsing ``lines`` joined: the slice of the user's file, decorators included,
-    with its indentation, after a line that opens a block if it has any. ``tree.lineno`` is the
-    ``def`` line within it. ``file`` and ``first_line`` say where that ``def`` line is in the user's
-    file. They serve messages only: nothing derived from them reaches a program.
+    ``tree`` is what ``tree_of`` gives, the same each time: it comes from parsing ``lines`` joined,
+    the slice of the user's file, decorators included, with its indentation, after a line that opens
+    a block if it has any. ``tree.lineno`` is the ``def`` line within it. ``file`` and
+    ``first_line`` say where that ``def`` line is in the user's file. They serve messages only:
+    nothing derived from them reaches a program.
 
     ``namespace`` maps every free name of body, annotations (string ones too) and defaults to its
     value: closure, then globals, then builtins; a name that has no value is absent. A function
@@ -60,7 +61,7 @@ class FunctionSource:
     name: str
     unit: str
     kind: FunctionKind
-    tree: ast.FunctionDef
+    tree_of: Callable[[], ast.FunctionDef]
     file: str
     first_line: int
     namespace: Mapping[str, Static]
@@ -68,6 +69,11 @@ class FunctionSource:
     auto_scope: bool = True
     external: ExternalKernel | None = None
     attributes: CapturedAttributes = NO_ATTRIBUTES
+
+    @property
+    def tree(self) -> ast.FunctionDef:
+        """The function's definition."""
+        return self.tree_of()
 
     def span(self, node: ast.AST) -> Span:
         """The position of a node of ``tree``, independent of where the function stands."""

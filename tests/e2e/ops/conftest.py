@@ -30,7 +30,7 @@ def _source(text: str, kind: FunctionKind, namespace: dict[str, object]) -> Func
         name=tree.name,
         unit=f"tests:{tree.name}",
         kind=kind,
-        tree=tree,
+        tree_of=lambda: tree,
         file="kernel.py",
         first_line=1,
         namespace={**vars(builtins), "pl": pl, **namespace},

@@ -60,7 +60,7 @@ def source_of(
         name=function.__name__,
         unit=f"kernels:{function.__name__}",
         kind=kernel.kind,
-        tree=tree,
+        tree_of=lambda: tree,
         file=inspect.getsourcefile(function) or "",
         first_line=first + tree.lineno - 1 - len(opening),
         namespace=namespace,

@@ -39,7 +39,7 @@ def source(text):
              "plain": plain, "TABLE": {"a": [1, 2]}}  # fmt: skip
     namespace = {name: scope[name] for name in names if name in scope}
     return FunctionSource(
-        "k", "m:k", FunctionKind.ORCHESTRATION, tree, "k.py", 1, namespace,
+        "k", "m:k", FunctionKind.ORCHESTRATION, lambda: tree, "k.py", 1, namespace,
         tuple(text.splitlines()),
     )  # fmt: skip
 
@@ -47,7 +47,7 @@ def source(text):
 def _function(text, name, kind):
     tree = ast.parse(text).body[0]
     return FunctionSource(
-        name, f"m:{name}", kind, tree, "k.py", 1, {"pl": pl}, tuple(text.splitlines())
+        name, f"m:{name}", kind, lambda: tree, "k.py", 1, {"pl": pl}, tuple(text.splitlines())
     )
 
 

@@ -40,7 +40,7 @@ def source_of(text: str, kind: FunctionKind, namespace: dict[str, object]) -> Fu
         name=tree.name,
         unit=f"tests:{tree.name}",
         kind=kind,
-        tree=tree,
+        tree_of=lambda: tree,
         file="kernel.py",
         first_line=1,
         namespace={**vars(builtins), "pl": pl, **namespace},
