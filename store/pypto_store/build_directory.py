@@ -1,14 +1,15 @@
 """The private directory that a builder fills, and those that killed processes left half filled.
 
-    <parent>/<key>-<random>             filled by one builder; tools may stage beside it, under
-    <parent>/.<key>-<random>.*          names that begin like this
-    <parent>/.<key>-<random>.building   locked by the builder's process from before the others
-                                        exist until they are published, given up or handed over
+    <parent>/<key>-<random>                  filled by one builder; tools may stage beside it,
+    <parent>/.<key>-<random>.*               under names that begin like this
+    <parent>/.<key>-<random>.<host>.building locked by the builder's process from before the others
+                                             exist until they are published, given up or handed over
 
-Whoever makes a directory first removes those of its parent whose lock file is there and free:
-their process died while it built. A directory without a lock file belongs to a caller, living or
-not, and is never removed. Where the file system cannot lock there are no lock files, and nothing
-is cleaned up.
+Whoever makes a directory first removes those of its parent whose lock file is there, was made on
+this running kernel, and is free: their process died while it built. Another host's lock may look
+free on a network file system that locks for each host alone. A directory without a lock file
+belongs to a caller, living or not, and is never removed. Where the file system cannot lock there
+are no lock files, and nothing is cleaned up.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from pypto_store.locks import FileLock, LockUnavailable, acquire, try_acquire_ex
 from pypto_store.removal import remove_tree
 
 _SUFFIX = ".building"
-_LOCK_NAME = re.compile(r"\.([0-9a-f]{16}-[0-9a-f]{16})\.building")
+_LOCK_NAME = re.compile(r"\.([0-9a-f]{16}-[0-9a-f]{16})\.([0-9a-f]{8})\.building")
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 # Seconds. Only somebody who looks for left-overs can be in the way, and leaves at once.
 _PATIENCE = 5.0
 
@@ -42,16 +44,17 @@ class BuildDirectory:
         self._made_parents: list[str] = []
         self._lock: FileLock | None = None
         try:
-            self._make(parent, f"{parent}/.{name}{_SUFFIX}")
+            host = _host()
+            self._make(parent, host, f"{parent}/.{name}.{host}{_SUFFIX}")
         except BaseException:
             self.discard()
             raise
 
-    def _make(self, parent: str, lock: str) -> None:
+    def _make(self, parent: str, host: str, lock: str) -> None:
         while True:
             self._made_parents += make_directories(parent)
-            _sweep(parent)
-            if self._lock is None:
+            _sweep(parent, host)
+            if self._lock is None and host:
                 self._lock = _lock(lock)
             # Another build may just have removed the parent that it had made.
             with contextlib.suppress(FileNotFoundError):
@@ -80,6 +83,15 @@ class BuildDirectory:
             self._lock.release()
 
 
+def _host() -> str:
+    """Which running kernel this is, in 8 digits; empty where that cannot be read."""
+    try:
+        with open(_BOOT_ID, encoding="ascii") as file:
+            return file.read(8)
+    except (OSError, ValueError):
+        return ""
+
+
 def _lock(path: str) -> FileLock | None:
     try:
         return acquire(path, shared=False, timeout=_PATIENCE)
@@ -90,19 +102,19 @@ def _lock(path: str) -> FileLock | None:
         return None
 
 
-def _sweep(parent: str) -> None:
+def _sweep(parent: str, host: str) -> None:
     """Remove the directories that killed processes were filling. Trouble is for the next one."""
     with contextlib.suppress(OSError):
         with os.scandir(parent) as entries:
             names = [entry.name for entry in entries]
         for name in names:
-            if found := _LOCK_NAME.fullmatch(name):
-                _sweep_one(parent, found[1], names)
+            if (found := _LOCK_NAME.fullmatch(name)) and found[2] == host:
+                _sweep_one(parent, found[1], name, names)
 
 
-def _sweep_one(parent: str, name: str, present: list[str]) -> None:
+def _sweep_one(parent: str, name: str, lock_name: str, present: list[str]) -> None:
     try:
-        lock = try_acquire_existing(f"{parent}/.{name}{_SUFFIX}")
+        lock = try_acquire_existing(f"{parent}/{lock_name}")
     except LockUnavailable:
         return
     if lock is None:

@@ -20,6 +20,7 @@ from pypto_store import (
     Private,
     Published,
     StorageError,
+    build_directory,
     iterate_entries,
 )
 from pypto_store import linux as linux_calls
@@ -83,7 +84,10 @@ def name(root, key):
 
 
 def test_locks_that_lock_nobody_out_still_publish_once(root, monkeypatch, child, latch):
-    """Two hosts of which neither sees the other's locks: the rename decides."""
+    """Two hosts of which neither sees the other's locks: the rename decides.
+
+    What the other one still builds looks like what a killed process left, and is let alone.
+    """
     monkeypatch.setattr(fcntl, "flock", lambda *_: None)
     inside = [latch(), latch()]
 
@@ -94,6 +98,7 @@ def test_locks_that_lock_nobody_out_still_publish_once(root, monkeypatch, child,
             payload_builder()(directory)
 
         def run():
+            monkeypatch.setattr(build_directory, "_host", lambda: f"{number}" * 8)
             result = request(root, build=build)
             assert content(result) == PAYLOAD
             return 0 if isinstance(result, (Published, Hit, Private)) else 1

@@ -9,7 +9,7 @@ import signal
 import subprocess
 
 import pytest
-from pypto_store import ArtifactStore, Private, Published
+from pypto_store import ArtifactStore, Private, Published, build_directory
 from pypto_store.build_directory import BuildDirectory
 from pypto_store.testing import READY, payload_builder, sample_key
 
@@ -75,11 +75,32 @@ def test_what_a_killed_builder_left_is_removed_by_the_next_one(parent):
     kill(in_child(lambda: fill(parent)))
     assert len(list(parent.iterdir())) == 3
     built = BuildDirectory(str(parent), NAME)
-    assert {path.name for path in parent.iterdir()} == {
-        os.path.basename(built.path),
-        f".{os.path.basename(built.path)}.building",
-    }
+    name = os.path.basename(built.path)
+    (lock,) = parent.glob(f".{name}.*.building")
+    assert {path.name for path in parent.iterdir()} == {name, lock.name}
     built.discard()
+
+
+def test_what_another_host_builds_stays_although_its_lock_looks_free(parent):
+    """As on a network file system that locks for each host alone."""
+    kill(in_child(lambda: fill(parent)))
+    (lock,) = parent.glob(".*.building")
+    _, name, host, suffix = lock.name.split(".")
+    assert host != "01234567"
+    lock.rename(parent / f".{name}.01234567.{suffix}")
+    before = set(parent.rglob("*"))
+    BuildDirectory(str(parent), NAME).discard()
+    assert set(parent.rglob("*")) == before
+
+
+def test_on_a_host_that_has_no_name_nothing_is_marked_and_nothing_is_removed(parent, monkeypatch):
+    kill(in_child(lambda: fill(parent)))
+    before = set(parent.rglob("*"))
+    monkeypatch.setattr(build_directory, "_BOOT_ID", str(parent / "absent"))
+    built = BuildDirectory(str(parent), NAME)
+    assert set(parent.rglob("*")) == {*before, parent / os.path.basename(built.path)}
+    built.discard()
+    assert set(parent.rglob("*")) == before
 
 
 @pytest.mark.parametrize("stopped", [False, True])
@@ -110,11 +131,12 @@ def test_other_files_stay(parent, tmp_path):
     for name in mine:
         (parent / name).mkdir()
     (tmp_path / "precious").write_bytes(b"precious")
-    (parent / f".{NAME}-{NAME}.building").symlink_to(tmp_path / "precious")
+    linked = f".{NAME}-{NAME}.{lock.name.split('.')[2]}.building"
+    (parent / linked).symlink_to(tmp_path / "precious")
     (parent / f"{NAME}-{NAME}").symlink_to(tmp_path)
     BuildDirectory(str(parent), NAME).discard()
     left = {path.name for path in parent.iterdir()}
-    assert left == {*mine, f".{NAME}-{NAME}.building", f"{NAME}-{NAME}"}
+    assert left == {*mine, linked, f"{NAME}-{NAME}"}
     assert (tmp_path / "precious").read_bytes() == b"precious"
 
 
