@@ -69,32 +69,50 @@ bool read_scalars(PyObject* const* args, const Binding& binding, uint64_t* scala
 // Names of what is asked of a tensor, made once with the type.
 PyObject* const* tensor_names() {
   static PyObject* const names[] = {
-      PyUnicode_InternFromString("is_contiguous"),
-      PyUnicode_InternFromString("is_cpu"),
-      PyUnicode_InternFromString("data_ptr"),
+      PyUnicode_InternFromString("is_contiguous"), PyUnicode_InternFromString("is_cpu"),
+      PyUnicode_InternFromString("data_ptr"),      PyUnicode_InternFromString("untyped_storage"),
+      PyUnicode_InternFromString("nbytes"),
   };
   return names;
 }
 
 enum class Address { kFound, kNone, kError };
 
-// The address of a tensor that is dense and in this memory; kNone for any other object.
-Address address_of(PyObject* tensor, uint64_t& address) {
+// What a method without arguments says, as an unsigned number; false with an exception set.
+bool ask_number(PyObject* object, PyObject* name, uint64_t& number) {
+  PyObject* const value = PyObject_CallMethodNoArgs(object, name);
+  if (value == nullptr) return false;
+  const bool read = read_bits(value, number);
+  Py_DECREF(value);
+  return read;
+}
+
+// Whether the tensor is dense and in this memory; where it begins, and where its storage does and
+// how long that is. False with or without an exception.
+bool describe(PyObject* tensor, uint64_t& address, uint64_t& begin, uint64_t& length) {
   PyObject* const* const names = tensor_names();
-  PyObject* value = PyObject_CallMethodNoArgs(tensor, names[0]);
-  if (value == Py_True) {
-    Py_DECREF(value);
-    value = PyObject_GetAttr(tensor, names[1]);
-    if (value == Py_True) {
-      Py_DECREF(value);
-      value = PyObject_CallMethodNoArgs(tensor, names[2]);
-      if (value != nullptr && read_bits(value, address)) {
-        Py_DECREF(value);
-        return Address::kFound;
-      }
-    }
+  PyObject* const dense = PyObject_CallMethodNoArgs(tensor, names[0]);
+  Py_XDECREF(dense);
+  if (dense != Py_True) return false;
+  PyObject* const here = PyObject_GetAttr(tensor, names[1]);
+  Py_XDECREF(here);
+  if (here != Py_True || !ask_number(tensor, names[2], address)) return false;
+  PyObject* const storage = PyObject_CallMethodNoArgs(tensor, names[3]);
+  if (storage == nullptr) return false;
+  const bool told = ask_number(storage, names[2], begin) && ask_number(storage, names[4], length);
+  Py_DECREF(storage);
+  return told;
+}
+
+// The address of a dense tensor of `bytes` in this memory; kNone for any other object, and for one
+// whose storage became too short after the shapes were bound.
+Address address_of(PyObject* tensor, uint64_t bytes, uint64_t& address) {
+  uint64_t begin = 0;
+  uint64_t length = 0;
+  if (describe(tensor, address, begin, length)) {
+    const bool inside = address >= begin && length >= bytes && address - begin <= length - bytes;
+    return inside || bytes == 0 ? Address::kFound : Address::kNone;
   }
-  Py_XDECREF(value);
   if (PyErr_Occurred() == nullptr) return Address::kNone;
   // No tensor, or one without memory. Anything else (Ctrl-C) is the caller's to see.
   if (!PyErr_ExceptionMatches(PyExc_AttributeError) &&
@@ -117,7 +135,7 @@ PyObject* run_tensors(PyObject* self, PyObject* const* args, Py_ssize_t count) t
   Arguments arguments(binding);
   for (size_t i = 0; i < binding.tensors.size(); ++i) {
     PyObject* const tensor = PyTuple_GET_ITEM(args[0], static_cast<Py_ssize_t>(i));
-    const Address found = address_of(tensor, arguments.tensors()[i].addr);
+    const Address found = address_of(tensor, binding.tensors[i].size, arguments.tensors()[i].addr);
     if (found == Address::kError) return nullptr;
     if (found == Address::kNone) Py_RETURN_FALSE;
   }

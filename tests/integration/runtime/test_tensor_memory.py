@@ -56,10 +56,24 @@ def test_a_tensor_that_vmap_traces_is_named(scale: Scale) -> None:
 
 
 def test_a_storage_that_is_too_short_is_refused(scale: Scale) -> None:
-    short = torch.ones(10)
-    short.untyped_storage().resize_(8)
-    with pytest.raises(ValueError, match="has no memory for its 40 bytes"):
-        CompiledProgram.from_dir(scale())(short, 2.0, 0, torch.zeros(10))
+    out = torch.zeros(10)
+    for call in _ways(scale).values():
+        short = torch.ones(10)
+        call(short, 2.0, 0, out)
+        short.untyped_storage().resize_(8)
+        with pytest.raises(ValueError, match="'x' .*has no memory for its 40 bytes"):
+            call(short, 2.0, 0, out)
+
+
+def test_a_part_of_a_storage_is_taken_where_it_is(scale: Scale) -> None:
+    for call in _ways(scale).values():
+        whole, out = torch.arange(30.0), torch.zeros(20)
+        part = whole[20:]
+        call(part, 2.0, 0, out[10:])
+        assert out.tolist() == [0.0] * 10 + [2.0 * element for element in range(20, 30)]
+        whole.untyped_storage().resize_(4 * 25)
+        with pytest.raises(ValueError, match="'x' .*has no memory for its 40 bytes"):
+            call(part, 2.0, 0, out[10:])
 
 
 def test_a_lazily_negated_element_is_refused(scale: Scale) -> None:
