@@ -61,7 +61,7 @@ def test_a_storage_that_is_too_short_is_refused(scale: Scale) -> None:
         short = torch.ones(10)
         call(short, 2.0, 0, out)
         short.untyped_storage().resize_(8)
-        with pytest.raises(ValueError, match="'x' .*has no memory for its 40 bytes"):
+        with pytest.raises(ValueError, match=r"'x' .*has no memory for its 40 bytes"):
             call(short, 2.0, 0, out)
 
 
@@ -72,7 +72,7 @@ def test_a_part_of_a_storage_is_taken_where_it_is(scale: Scale) -> None:
         call(part, 2.0, 0, out[10:])
         assert out.tolist() == [0.0] * 10 + [2.0 * element for element in range(20, 30)]
         whole.untyped_storage().resize_(4 * 25)
-        with pytest.raises(ValueError, match="'x' .*has no memory for its 40 bytes"):
+        with pytest.raises(ValueError, match=r"'x' .*has no memory for its 40 bytes"):
             call(part, 2.0, 0, out[10:])
 
 
