@@ -7,6 +7,7 @@
     <root>/artifacts/v1/<environment>/<key>/.tmp.*         an entry being published
     <root>/locks/<key>.lock, locks/store.lock              never unlinked
     <root>/tools/                                          what probes said of compilers; not ours
+    <root>/facts/                                          what kernels' texts say; not ours
     <root>/evidence/<component's digest>.json              readable inputs of keys (see evidence.py)
     <root>/quarantine/<time>/                              what fsck found damaged, with notes
     <root>/trash/                                          what gc has dropped and is removing
