@@ -253,6 +253,12 @@ class FleetMachine(RuleBasedStateMachine):
             else:
                 assert slot in self.published
 
+    @rule(one=workers, other=workers, root=roots, key=keys, payload=payloads)
+    def promote(self, one, other, root, key, payload):
+        """Both states of a key, as the JIT makes them, the second one by whoever runs it."""
+        self.build(one, root, False, key, GENERATED, payload)
+        self.build(other, root, False, key, SPECS[1], payload)
+
     @rule(number=workers)
     def kill(self, number):
         self.replace(number)
