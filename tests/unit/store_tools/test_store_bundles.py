@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import io
 import json
@@ -10,7 +11,6 @@ import stat
 import subprocess
 import sys
 import tarfile
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import zstandard
@@ -585,10 +585,13 @@ def test_what_is_no_file_is_written_to_and_not_replaced(root, command, tmp_path,
     os.mkfifo(pipe)
     link.symlink_to(target)
     target.write_bytes(b"old")
-    with ThreadPoolExecutor(1) as pool:
-        read = pool.submit(pipe.read_bytes)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 1 << 20)
+    try:
         assert command(words[0], "--root", root, *words[1:], pipe).status == 0
-        assert len(read.result(30)) > 100
+        assert len(os.read(reader, 1 << 20)) > 100
+    finally:
+        os.close(reader)
     assert stat.S_ISFIFO(pipe.lstat().st_mode)
     assert command(words[0], "--root", root, *words[1:], link).status == 0
     assert link.is_symlink()
