@@ -165,14 +165,21 @@ def _mark_store(layout: Layout, key: ArtifactKey, group: int) -> None:
 
 def _sweep(layout: Layout, key: ArtifactKey) -> None:
     """Remove what crashed publications of this key left; only for the holder of its lock."""
-    with os.scandir(layout.key_directory(key)) as entries:
+    directory = layout.key_directory(key)
+    with os.scandir(directory) as entries:
         stale = [entry for entry in entries if entry.name.startswith(STAGING_PREFIX)]
     for entry in stale:
-        if entry.is_dir(follow_symlinks=False):
-            remove_tree(entry.path)
-        else:
-            with contextlib.suppress(OSError):
-                os.unlink(entry.path)
+        # Under another name first. Where locks do not reach other hosts, one of them may be about
+        # to give this very directory the name of its slot: one rename fails, and what has become
+        # visible loses nothing.
+        doomed = f"{directory}/{STAGING_PREFIX}{os.urandom(12).hex()}"
+        with contextlib.suppress(OSError):
+            is_directory = entry.is_dir(follow_symlinks=False)
+            os.rename(entry.path, doomed)
+            if is_directory:
+                remove_tree(doomed)
+            else:
+                os.unlink(doomed)
 
 
 def _own_inodes(layout: Layout, key: ArtifactKey, state: State) -> frozenset[tuple[int, int]]:

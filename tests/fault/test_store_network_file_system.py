@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from pypto_store import (
     iterate_entries,
 )
 from pypto_store import linux as linux_calls
+from pypto_store.layout import Layout
 from pypto_store.testing import (
     GENERATED,
     PAYLOAD,
@@ -158,8 +160,6 @@ def test_without_an_exclusive_rename_it_is_checked_before(root, monkeypatch, cod
 
 
 def place_of(root, key):
-    from pypto_store.layout import Layout
-
     slot = Path(Layout(str(root)).slot(sample_key(key), READY))
     slot.parent.mkdir(parents=True, exist_ok=True)
     return slot
@@ -267,7 +267,7 @@ def test_a_staging_directory_that_cannot_be_emptied(root, monkeypatch):
 
     monkeypatch.setattr(os, "unlink", silly)
     assert isinstance(request(root), Published)
-    assert (staging / ".nfs0001").exists()
+    assert len(list(staging.parent.glob(".tmp.*/.nfs0001"))) == 1
     assert len(list(iterate_entries(root))) == 2
 
 
@@ -382,3 +382,36 @@ def test_stale_handles_of_files_and_directories(root, monkeypatch):
     assert result.failure is Failure.STORAGE
     monkeypatch.undo()
     assert isinstance(request(root), Hit)
+
+
+def test_a_staging_directory_that_becomes_an_entry_while_it_is_swept(root, monkeypatch):
+    """Another host, whose lock is not seen here, publishes between the look and the removal."""
+    rename = os.rename
+    layout = Layout(str(root))
+    slot = Path(layout.slot(sample_key(), READY))
+    request(root)
+    staging = slot.parents[1] / ".tmp.0123456789abcdef01234567"
+    slot.rename(staging)
+
+    def late(source, target):
+        if os.fspath(source) == str(staging):
+            monkeypatch.undo()
+            staging.rename(slot)
+        rename(source, target)
+
+    rmtree = shutil.rmtree
+
+    def late_too(path, *more, **options):
+        if os.fspath(path) == str(staging):
+            # Removing goes on in the directory wherever it is renamed to.
+            rmtree(path, *more, **options)
+            raise AssertionError("a directory was emptied that was about to become an entry")
+        rmtree(path, *more, **options)
+
+    monkeypatch.setattr(os, "rename", late)
+    monkeypatch.setattr(shutil, "rmtree", late_too)
+    result = request(root, GENERATED)
+    assert isinstance(result, Published)
+    found = ArtifactStore(root).lookup(sample_key(), READY)
+    assert isinstance(found, Hit)
+    assert content(found) == PAYLOAD
