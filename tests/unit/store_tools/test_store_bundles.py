@@ -565,6 +565,13 @@ def test_bundles_go_through_pipes(root, bundle, tmp_path):
     assert entries(there) == entries(root)
 
 
+def test_a_terminal_gets_no_bundle(root, command, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "isatty", lambda _: True)
+    done = command("export", "--root", root, "--all", "-o", "-")
+    assert (done.status, "not for a terminal" in done.err) == (2, True)
+    assert command("export", "--root", root, "--all", "-o", tmp_path / "b").status == 0
+
+
 def test_a_bundle_is_replaced_only_by_a_complete_one(root, bundle, command, tmp_path, monkeypatch):
     before = bundle.read_bytes()
 
