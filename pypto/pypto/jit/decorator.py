@@ -19,7 +19,7 @@ from pypto.jit.live import LiveCalls
 from pypto.jit.objects import ObjectTable
 from pypto.jit.parsed import SourceChanged, SourceMissing
 from pypto.jit.policy import CachePolicy
-from pypto.jit.remembered import KnownSignature, RootMemory
+from pypto.jit.remembered import KnownSignature, RootMemory, StaleFacts
 from pypto.jit.resolve import Answer, Surroundings, read_surroundings
 from pypto.jit.session import LEVELS, MEMORY, RESOLVER, STATISTICS, TEXTS
 from pypto.jit.source import SourceCapture, SourceSnapshot
@@ -166,32 +166,36 @@ class JITFunction(Declared):
         world: Surroundings,
     ) -> tuple[tuple[SourceSnapshot, Signature], _Values, Answer]:
         """One request: the source it is about, what `bind` made of its arguments, its answer."""
+        capture = self._capture
         try:
-            return self._answered_once(bind, config, world, assuming=True)
-        except Exception:
-            if MEMORY.trusts(self._capture.assumed):
+            return self._answered_once(bind, config, world, capture, assuming=True)
+        except Exception as error:
+            if not isinstance(error, StaleFacts) and MEMORY.trusts(capture.assumed):
                 raise
-        # What went wrong may have come of what was assumed, and if not, it will again.
-        self._capture, self._current = SourceCapture(self.declaration), None
-        return self._answered_once(bind, config, world, assuming=False)
+        # What went wrong may have come of what was assumed, and if not, it will again. Other
+        # threads may be assuming still, so this capture is not theirs before it is filled.
+        capture = SourceCapture(self.declaration)
+        return self._answered_once(bind, config, world, capture, assuming=False)
 
     def _answered_once(
         self,
         bind: Callable[[Signature], tuple[Bound, _Values]],
         config: RunConfig | None,
         world: Surroundings,
+        capture: SourceCapture,
         *,
         assuming: bool,
     ) -> tuple[tuple[SourceSnapshot, Signature], _Values, Answer]:
-        current, policy = self._current, None
+        current, policy = self._current if assuming else None, None
         if current is None or not current[0].guards.hold():
             known = None
             if assuming:
                 policy, known = RESOLVER.anticipate(_effective(config), world)
             try:
-                current = self._taken(known)
+                current = self._taken(capture, known)
             except (SourceMissing, SourceChanged) as error:
-                RESOLVER.unreadable(self.__name__, str(error), _effective(config), world)
+                if MEMORY.trusts(capture.assumed):  # else it is asked once more, and counted then
+                    RESOLVER.unreadable(self.__name__, str(error), _effective(config), world)
                 raise
         snapshot, signature = current
         bound, values = bind(signature)
@@ -199,16 +203,17 @@ class JITFunction(Declared):
 
     def _source(self) -> tuple[SourceSnapshot, Signature]:
         """The current snapshot; taken again when something captured has changed."""
-        current = self._current
+        current, capture = self._current, self._capture
+        if not MEMORY.trusts(capture.assumed):
+            current, capture = None, SourceCapture(self.declaration)
         if current is None or not current[0].guards.hold():
-            current = self._taken(None)
-        elif not MEMORY.trusts(current[0].assumed):
-            self._capture = SourceCapture(self.declaration)
-            current = self._taken(None)
+            current = self._taken(capture, None)
         return current
 
-    def _taken(self, known: RootMemory | None) -> tuple[SourceSnapshot, Signature]:
-        snapshot = self._capture.take(known)
+    def _taken(
+        self, capture: SourceCapture, known: RootMemory | None
+    ) -> tuple[SourceSnapshot, Signature]:
+        snapshot = capture.take(known)
         found = None
         if known is not None and snapshot.digest is not None:
             found = known.signature(snapshot.digest, snapshot.assumed)
@@ -217,8 +222,8 @@ class JITFunction(Declared):
         signature = Signature(
             self.__name__, found.params, snapshot.defaults, found.dynamic, snapshot.attributes()
         )
-        current = self._current = (snapshot, signature)
-        return current
+        self._capture, self._current = capture, (snapshot, signature)
+        return snapshot, signature
 
     def _resolve(
         self,

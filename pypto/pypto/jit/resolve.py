@@ -151,9 +151,13 @@ class Resolver:
                 policy = self._policy(config, world)
             externs = read_externs(snapshot.externs, specialization.options.platform)
             request = Request(snapshot, specialization, policy, objects, world, externs)
+            forced = forces_fresh_build(specialization.options)
+            if not policy.enabled or forced:
+                # Before anything is counted: whoever assumed in vain asks once more.
+                self._memory.confirm(snapshot.assumed, None)
             if not policy.enabled:
                 self._statistics.add(Counter.DISABLED_REQUESTS)
-            if forces_fresh_build(specialization.options):
+            if forced:
                 return self._forced(request, meter)
             if not policy.enabled:
                 return self._disabled(request, meter)
@@ -199,13 +203,11 @@ class Resolver:
 
     def _forced(self, request: Request, meter: Meter) -> Answer:
         """A request for the build itself: no identity, no lookup, nothing kept."""
-        self._memory.confirm(request.snapshot.assumed, None)
         self._statistics.add(Counter.FORCED_REBUILDS)
         return Answer(self._private(request, meter).fresh(), repeatable=False)
 
     def _disabled(self, request: Request, meter: Meter) -> Answer:
         """No cache root is touched and no tool is asked anything."""
-        self._memory.confirm(request.snapshot.assumed, None)
         private = self._private(request, meter)
         source = request.source
         if source is None or request.externs.problem is not None:

@@ -111,6 +111,59 @@ def test_facts_of_another_version_do_not_reach_the_user(house: Any) -> None:
     assert report["stats"]["ready_hits"] == 1
 
 
+THREADS = """
+import threading
+together = threading.Barrier(4)
+report["raised"], report["keys"] = [], []
+def compile():
+    together.wait()
+    try:
+        report["keys"].append(kernels.kernel.compile().artifact_key)
+    except Exception as error:
+        report["raised"].append(repr(error))
+threads = [threading.Thread(target=compile) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_facts_of_another_version_do_not_reach_any_thread(house: Any) -> None:
+    """The first to find them stale takes the kernel anew, which helps the others nothing."""
+    first = house.run(house.WARM)
+    rewrite(house.root, lambda _, told: ("0" * 64, without_names(told)))
+    report = house.run(THREADS)
+    assert report["raised"] == []
+    assert report["keys"] == [first["key"]] * 4
+    stats = report["stats"]
+    assert (stats["requests"], stats["misses"], stats["bypasses"]) == (4, 0, 0)
+
+
+INTERRUPTED = """
+import pypto.jit.resolve
+resolver = pypto.jit.resolve.Resolver
+enabled = resolver._enabled
+def interrupted(*_):
+    raise KeyboardInterrupt
+resolver._enabled = interrupted
+try:
+    kernels.kernel.compile()
+except KeyboardInterrupt:
+    pass
+resolver._enabled = enabled
+pypto.configure_cache(None)
+kernels.kernel.compile()
+"""
+
+
+def test_a_request_that_assumed_in_vain_is_counted_once(house: Any) -> None:
+    """Nobody confirms what an interrupted request assumed; the next one looks at no cache."""
+    house.run(house.WARM)
+    stats = house.run(INTERRUPTED)["stats"]
+    assert (stats["requests"], stats["disabled_requests"]) == (2, 1)
+
+
 def test_a_value_that_the_kernel_uses_still_counts(house: Any) -> None:
     first = house.run(house.WARM)
     house.write(house.KERNELS.replace("SCALE = 2.0", "SCALE = 4.0"))
