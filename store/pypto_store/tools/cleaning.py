@@ -100,7 +100,7 @@ def plan(stock: Stock, limits: Limits, now: float) -> Plan:
     ]
     made.evidence = [file for name, file in stock.evidence.items() if name not in components]
     # No key names such a record; when it is missing, the next process finds out again.
-    made.records = [file for file in stock.records if not kept or file not in records]
+    made.records = [file for file in stock.records if not kept or old(file)]
     made.after = need.size + (beside if kept else 0)
     if limits.max_size is not None:
         made.over = max(0, made.after - limits.max_size)
