@@ -246,8 +246,12 @@ def _wait(descriptor: int, operation: int, path: str, deadline: float) -> None:
                 holder = describe_holder(descriptor)[0]
                 break
             report_wait(path, descriptor, notice, urgent=notice > _FIRST_NOTICE)
-    finally:
-        outcome = waiter.settle()
+    except BaseException:
+        # The lock may have come at the very moment of the interruption, and is nobody's then.
+        if waiter.settle() is None:
+            _unlock(descriptor)
+        raise
+    outcome = waiter.settle()
     if isinstance(outcome, OSError):
         raise outcome
     if outcome is not None:

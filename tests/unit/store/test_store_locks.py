@@ -7,7 +7,7 @@ import time
 import warnings
 
 import pytest
-from pypto_store.locks import LockUnavailable, WriterLease, acquire
+from pypto_store.locks import LockUnavailable, WriterLease, _Waiter, acquire
 
 
 def in_child(action):
@@ -173,6 +173,31 @@ def test_interrupted_waiter_gives_the_lock_up(tmp_path):
         signal.signal(signal.SIGALRM, previous)
     held.release()
     acquire(path, shared=False, timeout=30).release()
+
+
+def test_interrupted_as_it_gets_the_lock_a_waiter_gives_it_up(tmp_path, monkeypatch):
+    # Ctrl-C reaches a whole group of processes: the holder dies of it and lets go at the very
+    # moment at which the waiter is interrupted too.
+    path = str(tmp_path / "l")
+    held = acquire(path, shared=False, timeout=0)
+    settle = _Waiter.settle
+
+    def interrupt(*_):
+        held.release()
+        raise KeyboardInterrupt
+
+    def settle_late(waiter):
+        assert waiter.finished.wait(30)
+        return settle(waiter)
+
+    descriptors = len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patch:
+        patch.setattr("pypto_store.locks._notices", interrupt)
+        patch.setattr(_Waiter, "settle", settle_late)
+        with pytest.raises(KeyboardInterrupt):
+            acquire(path, shared=False, timeout=30)
+    assert is_free(path)
+    assert len(os.listdir("/proc/self/fd")) == descriptors - 1  # that of the holder
 
 
 def test_no_thread_for_waiting_is_unavailable(tmp_path, monkeypatch):
