@@ -157,9 +157,8 @@ py::list sha256_files(std::vector<std::string> paths) {
 // The sources of several directories, being listed and hashed.
 class PySourceHashing {
  public:
-  PySourceHashing(std::vector<std::string> roots, SourceRules rules)
-      : roots_(std::move(roots)),
-        hashing_([this, rules = std::move(rules)] { return list(rules); }) {}
+  PySourceHashing(const std::vector<std::string>& roots, const SourceRules& rules)
+      : roots_(roots), hashing_([roots, rules] { return list(roots, rules); }) {}
 
   py::list wait() {
     const std::vector<Sha256>* digests = nullptr;
@@ -167,15 +166,15 @@ class PySourceHashing {
       const WithoutGil here;
       digests = &hashing_.wait();
     }
-    const std::vector<std::string>& paths = hashing_.paths();
+    const Listing& files = hashing_.files();
     py::list result;
     size_t next = 0;
     for (size_t i = 0; i < roots_.size(); ++i) {
       std::string names;
       std::string content;
-      for (; next < ends_[i]; ++next) {
+      for (; next < files.ends[i]; ++next) {
         if (!content.empty()) names += '\0';
-        names.append(paths[next], roots_[i].size() + 1);
+        names.append(files.paths[next], roots_[i].size() + 1);
         content.append(reinterpret_cast<const char*>((*digests)[next].data()), sizeof(Sha256));
       }
       result.append(py::make_tuple(py::bytes(names), py::bytes(content)));
@@ -184,27 +183,27 @@ class PySourceHashing {
   }
 
  private:
-  std::vector<std::string> list(const SourceRules& rules) {
-    std::vector<std::string> paths;
-    std::vector<size_t> ends;
-    for (const std::string& root : roots_) {
-      for (const std::string& name : list_sources(root, rules)) paths.push_back(root + "/" + name);
-      ends.push_back(paths.size());
+  // Of values of its own: it may run after this object is gone.
+  static Listing list(const std::vector<std::string>& roots, const SourceRules& rules) {
+    Listing files;
+    for (const std::string& root : roots) {
+      for (const std::string& name : list_sources(root, rules)) {
+        files.paths.push_back(root + "/" + name);
+      }
+      files.ends.push_back(files.paths.size());
     }
-    ends_ = std::move(ends);
-    return paths;
+    return files;
   }
 
   const std::vector<std::string> roots_;
-  std::vector<size_t> ends_;
-  FileHashing hashing_;  // last: it begins at once
+  FileHashing hashing_;
 };
 
-std::unique_ptr<PySourceHashing> hash_sources(std::vector<std::string> roots,
+std::unique_ptr<PySourceHashing> hash_sources(const std::vector<std::string>& roots,
                                               std::vector<std::string> suffixes,
                                               std::vector<std::string> skipped_directories) {
   return std::make_unique<PySourceHashing>(
-      std::move(roots), SourceRules{std::move(suffixes), std::move(skipped_directories)});
+      roots, SourceRules{std::move(suffixes), std::move(skipped_directories)});
 }
 
 // As the system has it: most are plain, and some are no text.

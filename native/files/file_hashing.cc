@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <limits>
 #include <memory>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "read_batch.h"
@@ -75,138 +78,134 @@ Sha256 hash_in_pieces(int fd, const std::string& path, ReadBatch& batch) {
   }
 }
 
-}  // namespace
-
-// What the thread and whoever waits share.
-struct FileHashing::Work {
-  std::vector<std::string> paths;
-  std::vector<Sha256> digests;
-  std::atomic<size_t> next{0};
-  std::atomic<bool> listed{false};
-  std::exception_ptr failures[2];
-
-  void list(const Lister& lister, std::exception_ptr& failure) noexcept {
-    try {
-      paths = lister();
-      digests.resize(paths.size());
-    } catch (...) {
-      failure = std::current_exception();
-      paths.clear();
+// Hashes the files [begin, end) of `paths` into the same places of `digests`.
+void hash_some(const std::vector<std::string>& paths, size_t begin, size_t end, Sha256* digests) {
+  ReadBatch& batch = ReadBatch::of_thread();
+  batch.clear();
+  size_t pending[ReadBatch::kFiles];
+  const auto flush = [&] {
+    Sha256 found[ReadBatch::kFiles];
+    batch.hash(found);
+    for (size_t i = 0; i < batch.count(); ++i) digests[pending[i]] = found[i];
+    batch.clear();
+  };
+  for (size_t i = begin; i < end; ++i) {
+    const std::string& path = paths[i];
+    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    struct stat status;
+    if (!file || fstat(file.get(), &status) != 0) {
+      throw std::system_error(errno, std::generic_category(), path);
     }
-    listed = true;
-    listed.notify_all();
-  }
-
-  void hash(std::exception_ptr& failure) noexcept {
-    try {
-      ReadBatch& batch = ReadBatch::of_thread();
-      batch.clear();
-      for (size_t begin = next.fetch_add(kTogether); begin < paths.size();
-           begin = next.fetch_add(kTogether)) {
-        hash_some(begin, std::min(begin + kTogether, paths.size()), batch);
-      }
-    } catch (...) {
-      failure = std::current_exception();
-      next = paths.size();
-    }
-  }
-
- private:
-  void hash_some(size_t begin, size_t end, ReadBatch& batch) {
-    size_t pending[kTogether];
-    const auto flush = [&] {
-      Sha256 found[kTogether];
-      batch.hash(found);
-      for (size_t i = 0; i < batch.count(); ++i) digests[pending[i]] = found[i];
-      batch.clear();
-    };
-    for (size_t i = begin; i < end; ++i) {
-      const std::string& path = paths[i];
-      const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-      struct stat status;
-      if (!file || fstat(file.get(), &status) != 0) {
-        throw std::system_error(errno, std::generic_category(), path);
-      }
-      const auto bytes = static_cast<uint64_t>(status.st_size);
-      // Only a file that stays as long as it says is read in one piece; others have no such size.
-      if (S_ISREG(status.st_mode) && bytes > 0 && ReadBatch::could_hold(bytes)) {
-        if (!batch.has_room(bytes)) flush();
-        pending[batch.count()] = i;
-        if (batch.add(file.get(), bytes)) continue;
-      }
-      flush();
-      digests[i] = hash_in_pieces(file.get(), path, batch);
+    const auto bytes = static_cast<uint64_t>(status.st_size);
+    // Only a file that stays as long as it says is read in one piece; others have no such size.
+    if (S_ISREG(status.st_mode) && bytes > 0 && ReadBatch::could_hold(bytes)) {
+      if (!batch.has_room(bytes)) flush();
+      pending[batch.count()] = i;
+      if (batch.add(file.get(), bytes)) continue;
     }
     flush();
+    digests[i] = hash_in_pieces(file.get(), path, batch);
+  }
+  flush();
+}
+
+}  // namespace
+
+// What the thread has found so far. It only adds, and says so after each step; what is not said to
+// be there, because the thread has not come to it, has met a failure or is in another process,
+// whoever waits finds out without it.
+struct FileHashing::Work {
+  explicit Work(Lister lister) : list(std::move(lister)) {}
+
+  const Lister list;
+  Listing files;
+  std::vector<Sha256> digests;
+  std::unique_ptr<std::atomic<bool>[]> done;  // of each kTogether files
+  std::atomic<size_t> next{0};
+  std::atomic<bool> listed{false};
+
+  void set_files(Listing found) {
+    files = std::move(found);
+    digests.resize(files.paths.size());
+    done = std::make_unique<std::atomic<bool>[]>(steps());
+    listed.store(true, std::memory_order_release);
+  }
+
+  size_t steps() const noexcept { return (files.paths.size() + kTogether - 1) / kTogether; }
+
+  void hash_step(size_t step, Sha256* into) const {
+    const size_t begin = step * kTogether;
+    hash_some(files.paths, begin, std::min(begin + kTogether, files.paths.size()), into);
+  }
+
+  // Until all steps were begun, by this thread or by another one.
+  void hash() {
+    for (size_t step = next++; step < steps(); step = next++) {
+      hash_step(step, digests.data());
+      done[step].store(true, std::memory_order_release);
+    }
+  }
+
+  void run() noexcept {
+    try {
+      if (!listed) set_files(list());
+      hash();
+    } catch (...) {
+      // Whoever waits meets the same failure, and can say so.
+    }
   }
 };
 
-FileHashing::FileHashing(std::vector<std::string> paths)
-    : pid_(getpid()), work_(std::make_unique<Work>()) {
-  work_->paths = std::move(paths);
-  work_->digests.resize(work_->paths.size());
-  work_->listed = true;
-  if (work_->paths.size() >= kWorthAThread) start_helper();
+FileHashing::FileHashing(std::vector<std::string> paths) : work_(std::make_shared<Work>(Lister())) {
+  const bool worth_a_thread = paths.size() >= kWorthAThread;
+  work_->set_files({std::move(paths), {}});
+  if (worth_a_thread) start_helper();
 }
 
-FileHashing::FileHashing(Lister list)
-    : list_(std::move(list)), pid_(getpid()), work_(std::make_unique<Work>()) {
+FileHashing::FileHashing(Lister list) : work_(std::make_shared<Work>(std::move(list))) {
   start_helper();
 }
 
 FileHashing::~FileHashing() {
-  if (getpid() != pid_) {
-    forget_the_parents_helper();
-    return;
-  }
-  if (helper_ == nullptr || !helper_->joinable()) return;
-  work_->listed.wait(false);
-  work_->next = work_->paths.size();
-  helper_->join();
+  // A helper that is on its way ends after its step; it owns what it works on.
+  work_->next = std::numeric_limits<size_t>::max() / 2;
 }
 
 void FileHashing::start_helper() {
   try {
-    helper_ = std::make_unique<std::thread>([this] {
-      if (!work_->listed) work_->list(list_, work_->failures[1]);
-      work_->hash(work_->failures[1]);
-    });
+    std::thread([work = work_] { work->run(); }).detach();
   } catch (const std::system_error&) {
     // No thread to be had: whoever waits does it all.
   }
 }
 
 const std::vector<Sha256>& FileHashing::wait() {
-  if (getpid() != pid_) forget_the_parents_helper();
-  if (helper_ == nullptr) {
-    if (!work_->listed) work_->list(list_, work_->failures[0]);
-  } else {
-    work_->listed.wait(false);
+  if (waited_) return digests_;
+  // Not a moment is spent waiting for the helper: on a busy machine its turn may come late.
+  if (!work_->listed.load(std::memory_order_acquire)) {
+    auto own = std::make_shared<Work>(work_->list);
+    own->set_files(own->list());
+    work_->next = std::numeric_limits<size_t>::max() / 2;
+    work_ = std::move(own);
   }
-  work_->hash(work_->failures[0]);
-  if (helper_ != nullptr && helper_->joinable()) helper_->join();
-  for (const std::exception_ptr& failure : work_->failures) {
-    if (failure) std::rethrow_exception(failure);
+  work_->hash();
+  digests_.resize(work_->files.paths.size());
+  for (size_t step = 0; step < work_->steps(); ++step) {
+    if (work_->done[step].load(std::memory_order_acquire)) {
+      const size_t begin = step * kTogether;
+      const size_t end = std::min(begin + kTogether, digests_.size());
+      std::copy(work_->digests.begin() + static_cast<ptrdiff_t>(begin),
+                work_->digests.begin() + static_cast<ptrdiff_t>(end),
+                digests_.begin() + static_cast<ptrdiff_t>(begin));
+    } else {
+      work_->hash_step(step, digests_.data());
+    }
   }
-  return work_->digests;
+  waited_ = true;
+  return digests_;
 }
 
-const std::vector<std::string>& FileHashing::paths() const noexcept { return work_->paths; }
-
-void FileHashing::forget_the_parents_helper() {
-  if (helper_ == nullptr) return;
-  // Neither joining nor detaching works on a thread that is not in this process, and it may have
-  // been in the middle of any of the shared values.
-  static_cast<void>(helper_.release());
-  auto fresh = std::make_unique<Work>();
-  if (!list_) {
-    fresh->paths = work_->paths;  // not changed after the thread's start
-    fresh->digests.resize(fresh->paths.size());
-    fresh->listed = true;
-  }
-  static_cast<void>(work_.release());
-  work_ = std::move(fresh);
-}
+const Listing& FileHashing::files() const noexcept { return work_->files; }
 
 std::vector<std::string> list_sources(const std::string& root, const SourceRules& rules) {
   std::vector<std::string> names;

@@ -1,29 +1,32 @@
 // Hashing many files, and the sources of whole directories, with more than one thread.
 #pragma once
 
-#include <sys/types.h>
-
-#include <atomic>
 #include <cstddef>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "sha256.h"
 
 namespace pypto_native {
 
+// The files of several places, those of one after those of another: place i has the paths up to
+// ends[i].
+struct Listing {
+  std::vector<std::string> paths;
+  std::vector<size_t> ends;
+};
+
 // Hashes files from its birth on: in a thread of its own where that pays, and in whoever waits.
-// A child forked meanwhile has no such thread; there, whoever waits does it all.
+// The thread only helps: nobody waits for it, so neither a fork nor a busy machine matters.
 class FileHashing {
  public:
-  using Lister = std::function<std::vector<std::string>()>;
+  using Lister = std::function<Listing()>;
 
   explicit FileHashing(std::vector<std::string> paths);
-  // `list` says which files, in the thread where there is one; what it throws is thrown by wait().
+  // `list` says which files, in the thread or in whoever waits, or in both; what it throws is
+  // thrown by wait().
   explicit FileHashing(Lister list);
   ~FileHashing();
   FileHashing(const FileHashing&) = delete;
@@ -33,18 +36,16 @@ class FileHashing {
   const std::vector<Sha256>& wait();
 
   // The files; after wait().
-  const std::vector<std::string>& paths() const noexcept;
+  const Listing& files() const noexcept;
 
  private:
   struct Work;
 
   void start_helper();
-  void forget_the_parents_helper();
 
-  const Lister list_;
-  const pid_t pid_;
-  std::unique_ptr<Work> work_;
-  std::unique_ptr<std::thread> helper_;
+  std::shared_ptr<Work> work_;
+  std::vector<Sha256> digests_;
+  bool waited_ = false;
 };
 
 // What is a source: names with one of the suffixes. Directories have no dot in their names.
