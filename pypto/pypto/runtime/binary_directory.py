@@ -26,7 +26,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import stat
 import threading
@@ -165,21 +164,18 @@ def invalidate_binaries(output_dir: Path) -> None:
             _discard(path)
 
 
-_INCLUDE = re.compile(rb"^[ \t]*#[ \t]*include(?:_next)?[ \t]*(?:\"([^\"\n]*)\"|<|)", re.MULTILINE)
-
-
 def _includes_more(path: Path, text: bytes) -> bool:
-    """Whether a source includes a file of its own directory, or one that only macros name.
+    """Whether a source includes a file of its own directory, or one that its text does not tell.
 
     The SDK's headers are part of the context, and the system's are taken not to change.
     """
-    for found in _INCLUDE.finditer(text):
-        if found[1] is None:
-            if not found[0].endswith(b"<"):
-                return True
-        elif (path.parent / os.fsdecode(found[1])).exists():
-            return True
-    return False
+    # Only directories that a user may edit need it, and compiling its patterns takes its time.
+    from pypto.language.includes import scan
+
+    found = scan(text)
+    return found.obstacle is not None or any(
+        include.quoted and (path.parent / include.name).exists() for include in found.includes
+    )
 
 
 def _verified(
