@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pypto_store import crash_points
@@ -13,7 +12,7 @@ from pypto_store.tools.answer import Answer, CommandError, Status, Surroundings
 from pypto_store.tools.cleaning import Limits, Plan, carry_out, plan
 from pypto_store.tools.comparison import is_of_kernel
 from pypto_store.tools.exclusive import marked_layout, sole_user
-from pypto_store.tools.quantities import duration, size
+from pypto_store.tools.quantities import duration, moment, size
 from pypto_store.tools.stock import StoredKey, take_stock
 from pypto_store.tools.terminal import plain, size_text, table
 
@@ -101,7 +100,7 @@ def _document(decided: Plan, options: argparse.Namespace) -> dict[str, object]:
                 "key": dropped.key.key,
                 "environment": dropped.key.environment,
                 "kernel": dropped.key.kernel or None,
-                "used": _time(dropped.key.used).isoformat(timespec="seconds"),
+                "used": moment(dropped.key.used).isoformat(timespec="seconds"),
                 "frees": dropped.frees,
                 "reason": dropped.reason.value,
             }
@@ -114,10 +113,6 @@ def _document(decided: Plan, options: argparse.Namespace) -> dict[str, object]:
     }
 
 
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, tz=UTC)
-
-
 def _paint(console: Console, decided: Plan, options: argparse.Namespace) -> None:
     if decided.dropped:
         listing = table("key", "kernel", "last used", "frees", "limit", right=("frees",))
@@ -125,7 +120,7 @@ def _paint(console: Console, decided: Plan, options: argparse.Namespace) -> None
             listing.add_row(
                 dropped.key.key[:_KEY_DIGITS],
                 plain(dropped.key.kernel),
-                f"{_time(dropped.key.used).astimezone():%Y-%m-%d %H:%M}",
+                f"{moment(dropped.key.used).astimezone():%Y-%m-%d %H:%M}",
                 size_text(dropped.frees),
                 dropped.reason.value,
             )

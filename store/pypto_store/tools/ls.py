@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pypto_store.layout import resolve
@@ -12,11 +11,14 @@ from pypto_store.listing import EntryRow
 from pypto_store.tools.answer import Answer, Surroundings
 from pypto_store.tools.comparison import EvidenceShelf, is_of_kernel
 from pypto_store.tools.entry_document import entry_document
+from pypto_store.tools.quantities import moment
 from pypto_store.tools.selection import rows_of
 from pypto_store.tools.stock import last_used
 from pypto_store.tools.terminal import plain, size_text, table
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rich.console import Console
 
 _KEY_DIGITS = 12
@@ -48,7 +50,7 @@ def run(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
 
 
 def _time(row: EntryRow) -> datetime:
-    return datetime.fromtimestamp(last_used(row.path), tz=UTC)
+    return moment(last_used(row.path))
 
 
 def _paint(console: Console, listed: Sequence[tuple[EntryRow, str]]) -> None:

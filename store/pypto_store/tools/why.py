@@ -6,7 +6,6 @@ import argparse
 import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from pypto_store.layout import resolve
@@ -22,10 +21,13 @@ from pypto_store.tools.comparison import (
     known_keys,
     nearest,
 )
+from pypto_store.tools.quantities import moment
 from pypto_store.tools.selection import rows_of, rows_of_key
 from pypto_store.tools.terminal import plain
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rich.console import Console
 
 _NEAREST = 3
@@ -185,7 +187,7 @@ def _component_document(difference: ComponentDifference) -> dict[str, object]:
 
 
 def _time(nanoseconds: int) -> datetime:
-    return datetime.fromtimestamp(nanoseconds // 10**9, tz=UTC)
+    return moment(nanoseconds // 10**9)
 
 
 # -- for people

@@ -147,6 +147,37 @@ def test_without_rich_a_terminal_says_what_to_do(root, on_terminal, monkeypatch)
     assert "rich" in done.err and "--json" in done.err
 
 
+@pytest.mark.parametrize("seconds", [-(2**38), 2**38])
+@pytest.mark.parametrize("words", [["ls"], ["why", KEY], ["gc", "--max-size", "0"]])
+def test_times_that_no_calendar_has_are_told_as_the_nearest(
+    root, command, on_terminal, words, seconds, monkeypatch
+):
+    monkeypatch.setattr("pypto_store.tools.ls.last_used", lambda _: seconds)
+    monkeypatch.setattr("pypto_store.tools.stock.last_used", lambda _: seconds)
+    monkeypatch.setattr("pypto_store.tools.comparison._published", lambda _: seconds * 10**9)
+    year = "1000-01-02" if seconds < 0 else "9999-12-30"
+    for done in (command(*words, "--root", root), on_terminal(*words, "--root", root)):
+        assert (done.status, done.err) == (0, "")
+        assert year in done.out
+
+
+@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
+@pytest.mark.parametrize("words", [["ls"], ["export", "--all", "-o", "-"], ["show", "zz"]])
+def test_closed_streams_are_no_traceback(root, closed, words):
+    environ = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"}
+    closing = " ".join(f"{number}<&-" for number in closed)
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$@" {closing}', "sh",
+         sys.executable, "-m", "pypto_store", *words, "--root", str(root)],
+        capture_output=True, env=environ, check=False,
+    )  # fmt: skip
+    assert done.returncode == (2 if 1 in closed or words[0] == "show" else 0)
+    assert b"Traceback" not in done.stderr
+    assert bool(done.stdout) == (done.returncode == 0)
+    if 2 not in closed and done.returncode:
+        assert done.stderr.count(b"error: ") == 1
+
+
 def test_a_reader_that_has_gone_is_no_traceback(root):
     environ = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONDONTWRITEBYTECODE": "1"}
     read, write = os.pipe()

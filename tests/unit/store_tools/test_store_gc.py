@@ -509,7 +509,9 @@ def test_lengths_of_time(text, value):
 
 
 @pytest.mark.parametrize("words", [["--max-size", "much"], ["--max-size", "-1"],
-                                   ["--max-age", "30"], ["--max-age", "d"]])  # fmt: skip
+                                   ["--max-age", "30"], ["--max-age", "d"],
+                                   ["--max-size", "9" * 400],
+                                   ["--max-age", f"{'9' * 400}d"]])  # fmt: skip
 def test_other_quantities_are_refused(full, command, words, capsys):
     with pytest.raises(SystemExit) as stopped:
         command("gc", "--root", full.root, f"{words[0]}={words[1]}")
