@@ -86,6 +86,9 @@ def decode(content: bytes | None) -> Recalled | None:
             tuple([(name, value) for name, value in document["settings"]]),
             record=None,
         )
+        observations = [(kind, path, answer) for kind, path, answer in document["observations"]]
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
-    return Recalled(identity, document["sources"], document["observations"])
+    if not all(type(text) is str for observation in observations for text in observation):
+        return None
+    return Recalled(identity, document["sources"], observations)

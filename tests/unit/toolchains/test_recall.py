@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -13,6 +14,7 @@ from pypto_toolchains.elf import NotElf
 from pypto_toolchains.evidence import Evidence
 from pypto_toolchains.identity import ToolchainIdentity
 from pypto_toolchains.recall import circumstances, decode, encode
+from pypto_toolchains.records import sealed
 
 ODD = os.fsdecode(b"/odd\xff")
 IDENTITY = ToolchainIdentity(
@@ -40,6 +42,15 @@ def test_a_damaged_record_says_nothing() -> None:
         changed[place] ^= 1
         assert decode(bytes(changed)) is None, place
         assert decode(whole[:place]) is None, place
+
+
+@pytest.mark.parametrize(
+    "observations", [None, 1, [["exists", "/"]], [["exists", "/", 1]], [["exists", None, ""]]]
+)
+def test_a_record_of_another_form_says_nothing(observations: object) -> None:
+    document = json.loads(encode(IDENTITY, {}, OBSERVATIONS).split(b"\n", 1)[1])
+    document["observations"] = observations
+    assert decode(sealed(json.dumps(document).encode())) is None
 
 
 @pytest.mark.parametrize("kind", ["unheard", ""])
