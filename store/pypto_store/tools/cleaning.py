@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from dataclasses import dataclass, field
 from enum import Enum
 
 from pypto_store import crash_points
 from pypto_store.layout import Layout, group_bits, make_directories
+from pypto_store.removal import remove_whole_tree
 from pypto_store.tools.answer import Advance, Progress
 from pypto_store.tools.stock import Need, Stock, StoredFile, StoredKey
 
@@ -158,7 +158,7 @@ class _Trash:
 
 def _remove(path: str) -> None:
     if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
+        remove_whole_tree(path)
     else:
         os.unlink(path)
 

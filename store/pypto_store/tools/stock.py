@@ -11,6 +11,8 @@ is told to the day; with `noatime` or read-only, publication is what is left.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import stat
 from collections import Counter
@@ -195,16 +197,23 @@ def last_used(slot: str) -> float:
 def _inodes(path: str) -> dict[Inode, int]:
     """Size by inode of every file at and below `path`; what disappears meanwhile has none."""
     found: dict[Inode, int] = {}
-    paths = [path]
-    for parent, _, names in os.walk(path):
-        paths += (f"{parent}/{name}" for name in names)
-    for file in paths:
+    # Not recursive: what stands there need not be an entry, and may be of any depth.
+    pending = [path]
+    while pending:
+        place = pending.pop()
         try:
-            status = os.lstat(file)
+            status = os.lstat(place)
         except FileNotFoundError:
             continue
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise
+            continue  # too deep for any entry, and for what is counted here
         if not stat.S_ISDIR(status.st_mode):
             found[(status.st_dev, status.st_ino)] = status.st_size
+            continue
+        with contextlib.suppress(OSError):  # it may not be this user's to read
+            pending += (f"{place}/{name}" for name in os.listdir(place))
     return found
 
 

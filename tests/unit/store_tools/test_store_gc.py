@@ -310,6 +310,20 @@ def test_leftovers_go(full, command):
     assert not (full.root / "trash").exists()
 
 
+@pytest.mark.parametrize(("name", "depth"), [("d", 1500), ("d" * 200, 40)])
+def test_a_slot_of_any_depth_goes(full, command, name, depth):
+    inner = os.open(next(full.root.glob("artifacts/v1/*/*/generated")), os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir(name, dir_fd=inner)
+        outer, inner = inner, os.open(name, os.O_RDONLY, dir_fd=inner)
+        os.close(outer)
+    os.close(inner)
+    assert gc(command, full, "--max-size", "0")["kept"] == 0
+    gc(command, full, "--max-size", "0", "--delete")
+    assert full.disk() == 0
+    assert not (full.root / "trash").exists()
+
+
 def test_foreign_files_stay(full, command):
     key = next(full.root.glob(f"artifacts/v1/*/{full.key('a').digest}"))
     foreign = [key / "notes", full.root / "cas" / "notes", full.root / "tools" / "notes"]
