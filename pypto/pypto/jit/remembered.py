@@ -79,6 +79,7 @@ class TextMemory:
             self._version = version
         if not self.trusts(assumed):
             self._distrusted |= version is not None
+            self._kept.clear()  # what was found there is another version's, and to be replaced
             raise StaleFacts
 
     def keep(self, root: str, snapshot: SourceSnapshot) -> None:

@@ -102,6 +102,14 @@ def test_facts_of_another_version_are_not_believed(house: Any) -> None:
     assert house.run(NO_PARSE + house.WARM)["key"] == first["key"]
 
 
+def test_facts_of_another_version_are_replaced(house: Any) -> None:
+    """As after every update of the package: nothing else is different, so the names are equal."""
+    first = house.run(house.WARM)
+    rewrite(house.root, lambda _, told: ("0" * 64, told))
+    assert house.run(house.WARM)["key"] == first["key"]
+    assert house.run(NO_PARSE + house.WARM)["key"] == first["key"]
+
+
 def test_facts_of_another_version_do_not_reach_the_user(house: Any) -> None:
     """A signature with too few parameters would refuse the arguments before any key is made."""
     house.run(house.WARM)
