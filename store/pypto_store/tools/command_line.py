@@ -116,7 +116,15 @@ def _surroundings(root: str, edge: Edge) -> Surroundings:
         progress = TerminalProgress(edge.err, time.monotonic)
     named = edge.environ.get("TMPDIR", "")
     temporary = named if os.path.isabs(named) else "/tmp"  # noqa: S108 - for random names below it
-    return Surroundings(os.path.abspath(root), progress, time.time(), os.getcwd(), temporary)
+    return Surroundings(os.path.abspath(root), progress, time.time(), _directory(), temporary)
+
+
+def _directory() -> str:
+    """The working directory; "" once it has been removed, which concerns only relative paths."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""
 
 
 def _print(answer: Answer, options: argparse.Namespace, out: TextIO) -> None:

@@ -161,6 +161,20 @@ def test_times_that_no_calendar_has_are_told_as_the_nearest(
         assert year in done.out
 
 
+@pytest.mark.parametrize("words", [["ls"], ["fsck", "--dry-run"], ["export", "--all", "-o"]])
+def test_absolute_paths_need_no_working_directory(root, command, tmp_path, monkeypatch, words):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    named = [tmp_path / "bundle"] if words[0] == "export" else []
+    done = command(*words, *named, "--root", root)
+    assert (done.status, done.err) == (0, "")
+    done = command("export", "--all", "-o", "bundle", "--root", root)
+    assert (done.status, done.out) == (2, "")
+    assert "No such file or directory" in done.err
+
+
 @pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)])
 @pytest.mark.parametrize("words", [["ls"], ["export", "--all", "-o", "-"], ["show", "zz"]])
 def test_closed_streams_are_no_traceback(root, closed, words):
