@@ -10,7 +10,7 @@ from functools import cached_property
 
 from pypto.backend import target_of
 from pypto.runtime.host import installed_sdk
-from pypto.runtime.sdk import SdkError, default_sdk_root
+from pypto.runtime.sdk import Sdk, SdkError, default_sdk_root
 from pypto_store.digest import Digest
 from pypto_toolchains.disk import SYSTEM_DISK, Disk, Observation, WatchedDisk, unchanged
 from pypto_toolchains.environment import EnvironmentRegistry, variables_of_tools
@@ -231,6 +231,12 @@ def _installed(hashes: SourceHashes, disk: Disk) -> InstallationIdentity | Unava
     try:
         sdk = installed_sdk()
         disk.sha256(str(sdk.root / METADATA_NAME))
+        # It may have been read long ago. Other processes must not recall its revision by the
+        # digest of another one's file.
+        if Sdk.load(sdk.root) != sdk:
+            return Unavailable(
+                "runtime", f"the SDK at {sdk.root} was replaced; restart the process"
+            )
     except OSError as error:
         return Unavailable("runtime", f"the SDK cannot be read: {error}")
     except SdkError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pypto.jit.toolchain as toolchain_module
 import pytest
 from pypto.jit.toolchain import Toolchain
+from pypto_toolchains.evidence import Unavailable
 from pypto_toolchains.identity import ToolchainIdentity, identity_namespace
 
 
@@ -54,6 +56,20 @@ def test_a_later_process_works_nothing_out(capturing: Capturing, monkeypatch) ->
     assert (again.digest, again.components, again.settings) == (
         first.digest, first.components, first.settings
     )  # fmt: skip
+
+
+def test_an_sdk_that_was_replaced_since_it_was_read_is_not_kept(
+    capturing: Capturing, monkeypatch
+) -> None:
+    """The record would tell later processes the old revision beside the new SDK."""
+    read = dataclasses.replace(toolchain_module.installed_sdk(), revision="0" * 64)
+    monkeypatch.setattr(toolchain_module, "installed_sdk", lambda: read)
+    namespace = identity_namespace(capturing.environ)
+    found = Toolchain().identity(
+        "a2a3sim", namespace, capturing.environ, capturing.cwd, str(capturing.root)
+    )
+    assert isinstance(found, Unavailable)
+    assert "was replaced; restart" in str(found)
 
 
 def test_both_platforms_are_kept(capturing: Capturing) -> None:
