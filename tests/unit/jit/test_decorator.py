@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pypto.language as pl
@@ -17,6 +18,11 @@ def kernel(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.F
     with pl.at(level=pl.Level.CORE_GROUP):
         out = pl.store(pl.add(pl.load(x, [0, 0], [16, 64]), 1.0), [0, 0], out)
     return out
+
+
+@pl.jit
+def printing(x: pl.Tensor[[16, 64], pl.FP32]):
+    pl.static_print("a line")
 
 
 @pl.jit(auto_scope=False)
@@ -149,3 +155,11 @@ def test_computing_outside_a_scope_is_refused_where_code_is_generated() -> None:
         misplaced.compile()
     line = misplaced.__wrapped__.__code__.co_firstlineno + 2
     assert f"test_decorator.py:{line}:" in str(caught.value)
+
+
+@pytest.mark.parametrize("entry", [kernel, printing])
+def test_a_process_without_standard_output_compiles(
+    monkeypatch: pytest.MonkeyPatch, entry: JITFunction
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert entry.specialize().name == entry.__name__

@@ -43,7 +43,8 @@ def parse_program(
             UnsupportedFeatureError, entry.tree, f"the body of {entry.name} is nested too deeply"
         ) from None
     finally:
-        sys.stdout.write("".join(line + "\n" for line in builder.prints))
+        if builder.prints and sys.stdout is not None:  # a service may have closed it
+            sys.stdout.write("".join(line + "\n" for line in builder.prints))
     # Callees were finished before their callers, so insertion order is callees first.
     return Program(name, MappingProxyType(dict(builder.functions)), defined)
 
