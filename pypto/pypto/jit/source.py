@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import (
@@ -19,6 +20,7 @@ from types import (
     ModuleType,
 )
 
+import pypto.language as pl
 from pypto.ir.external import ExternalKernel
 from pypto.jit.captures import ATTEMPTS, Captures, Guards
 from pypto.jit.declaration import Declaration, Declared
@@ -265,7 +267,7 @@ class _Snapshot:
         Descends only where the name itself says too little.
         """
         own = _own_name(value)
-        if own is not None:
+        if own is not None and value is pl and all(map(self._is_as_imported, use.paths)):
             paths = (b"\0" + ".".join(path).encode() for path in use.paths)
             return value, b"".join((own, *paths))
         shown = value
@@ -273,10 +275,25 @@ class _Snapshot:
         for path in use.paths:
             if path and _is_namespace(value):
                 encoding = self._descend(use.name, value, path)
+            elif own is not None:
+                encoding = own + b"\0" + ".".join(path).encode()
             else:
                 shown, encoding = self._leaf(use.name, value)
             parts += (".".join(path).encode(), b"\0", encoding)
         return shown, b"".join(parts)
+
+    def _is_as_imported(self, path: tuple[str, ...]) -> bool:
+        """Whether an attribute of the language, guarded here, is what its own text says."""
+        if not path:
+            return True
+        found = self._captures.item(vars(pl), path[0])
+        if found is ABSENT or found is not pl.AS_IMPORTED.get(path[0]):
+            return False
+        self._captures.show(pl, path[0], found)
+        # Nobody can set a member of an enumeration.
+        return len(path) == 1 or (
+            len(path) == 2 and isinstance(found, enum.EnumType) and path[1] in found.__members__
+        )
 
     def _descend(self, name: str, value: object, path: tuple[str, ...]) -> bytes:
         """The encoding of the first value on `path` that is one, guarding every step."""
@@ -292,7 +309,7 @@ class _Snapshot:
                 self._captures.show(owner, attribute, ABSENT)
                 return b"absent"
             own = _own_name(value)
-            if own is not None:
+            if own is not None and (position == len(path) or not _is_namespace(value)):
                 self._captures.show(owner, attribute, value)
                 return own + b"\0" + ".".join(path).encode()
             if position == len(path) or not _is_namespace(value):
@@ -357,8 +374,14 @@ class _Scope:
 
 
 def _is_namespace(value: object) -> bool:
-    """Whether a value matters by the attributes used of it and not by itself."""
+    """Whether a value matters by the attributes used of it and not by itself.
+
+    Modules and classes of ours do too: anybody may set an attribute of them. Nobody can set one
+    of the interpreter's classes.
+    """
     if isinstance(value, Declared | FunctionType | BuiltinFunctionType):
+        return False
+    if isinstance(value, type) and value.__module__ == "builtins" and _own_name(value) is not None:
         return False
     return type(value) not in _PLAIN
 

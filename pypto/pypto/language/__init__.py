@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pypto.ir.dtypes import (
@@ -86,6 +88,10 @@ if TYPE_CHECKING:
 
 Mem = MemorySpace
 ND = TensorLayout.ND
+
+
+AS_IMPORTED: Mapping[str, object] = MappingProxyType(dict(globals()))
+"""What the text of this module gives its names; anybody may set others later."""
 
 
 def __getattr__(name: str) -> object:

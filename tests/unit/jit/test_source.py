@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FunctionType, ModuleType
 
+import pypto.language as pl
 import pytest
 from pypto.ir.nodes import FunctionKind
 from pypto.jit.declaration import Declaration, Declared, enclosing_values
@@ -436,3 +437,59 @@ def test_a_file_is_read_once_until_it_changes(load: Load, monkeypatch: pytest.Mo
     path = Path(module.__file__ or "")
     path.write_text(BASE + "# more\n")
     assert texts.of(code, {}) is not first
+
+
+LANGUAGE = """
+import pypto.language as pl
+@mark
+def kernel(x, out):
+    return pl.store(pl.tile.reshape(pl.cast(x, pl.FP32), pl.FACTOR), [0, 0], out)
+"""
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "new"),
+    [
+        (pl, "FACTOR", 3.0),
+        (pl, "FACTOR", [2.0]),
+        (pl, "store", pl.load),
+        (pl, "FP32", pl.FP16),
+        (pl.tile, "reshape", pl.load),
+        (pl, "tile", ModuleType("tile")),
+    ],
+)
+def test_what_somebody_sets_on_the_language_is_part_of_the_source(
+    load: Load, monkeypatch: pytest.MonkeyPatch, owner: ModuleType, name: str, new: object
+) -> None:
+    monkeypatch.setattr(pl, "FACTOR", 2.0, raising=False)
+    kernel = load(LANGUAGE).kernel
+    taken = snapshot(kernel)
+    assert taken.digest is not None, taken.bypass
+    with monkeypatch.context() as changed:
+        changed.setattr(owner, name, new)
+        assert not taken.guards.hold()
+        assert digest(kernel) != taken.digest.hex
+    assert taken.guards.hold()
+    assert digest(kernel) == taken.digest.hex
+
+
+def test_a_helper_that_is_set_on_the_language_counts_by_its_text(
+    load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digests = []
+    for factor in (2, 3):
+        monkeypatch.undo()
+        module = load(
+            f"""
+import pypto.language as pl
+@mark
+def helper(x):
+    return pl.mul(x, {factor})
+@mark
+def kernel(x):
+    return pl.helper(x)
+"""
+        )
+        monkeypatch.setattr(pl, "helper", module.helper, raising=False)
+        digests.append(digest(module.kernel))
+    assert digests[0] != digests[1]
