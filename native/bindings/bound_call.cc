@@ -71,7 +71,7 @@ PyObject* const* tensor_names() {
   static PyObject* const names[] = {
       PyUnicode_InternFromString("is_contiguous"), PyUnicode_InternFromString("is_cpu"),
       PyUnicode_InternFromString("data_ptr"),      PyUnicode_InternFromString("untyped_storage"),
-      PyUnicode_InternFromString("nbytes"),
+      PyUnicode_InternFromString("nbytes"),        PyUnicode_InternFromString("is_neg"),
   };
   return names;
 }
@@ -87,8 +87,8 @@ bool ask_number(PyObject* object, PyObject* name, uint64_t& number) {
   return read;
 }
 
-// Whether the tensor is dense and in this memory; where it begins, and where its storage does and
-// how long that is. False with or without an exception.
+// Whether the tensor is dense, in this memory and read as it lies there; where it begins, and where
+// its storage does and how long that is. False with or without an exception.
 bool describe(PyObject* tensor, uint64_t& address, uint64_t& begin, uint64_t& length) {
   PyObject* const* const names = tensor_names();
   PyObject* const dense = PyObject_CallMethodNoArgs(tensor, names[0]);
@@ -96,7 +96,10 @@ bool describe(PyObject* tensor, uint64_t& address, uint64_t& begin, uint64_t& le
   if (dense != Py_True) return false;
   PyObject* const here = PyObject_GetAttr(tensor, names[1]);
   Py_XDECREF(here);
-  if (here != Py_True || !ask_number(tensor, names[2], address)) return false;
+  if (here != Py_True) return false;
+  PyObject* const negated = PyObject_CallMethodNoArgs(tensor, names[5]);
+  Py_XDECREF(negated);
+  if (negated != Py_False || !ask_number(tensor, names[2], address)) return false;
   PyObject* const storage = PyObject_CallMethodNoArgs(tensor, names[3]);
   if (storage == nullptr) return false;
   const bool told = ask_number(storage, names[2], begin) && ask_number(storage, names[4], length);

@@ -3,7 +3,7 @@
 A call may take it when everything its answer depended on is what it was: the configuration
 object, the process's policy, the environment, what the kernel captured, and the shapes and
 element types of the tensors. All of that is compared, in as few steps as it takes; anything that
-differs, and any request whose policy needs I/O, goes the long way.
+differs, and any request whose policy reads files, goes the long way.
 """
 
 from __future__ import annotations
@@ -42,6 +42,14 @@ def _environment() -> Any:
     return getattr(os.environ, "_data", os.environ)
 
 
+def _working_directory() -> str | None:
+    """None when it was removed, which no answer was given for."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
 class _Answers:
     """The answers that hold under one configuration, policy, environment and snapshot."""
 
@@ -50,6 +58,7 @@ class _Answers:
         "config",
         "configured",
         "count",
+        "cwd",
         "disabled",
         "environment",
         "snapshot",
@@ -61,6 +70,7 @@ class _Answers:
         config: RunConfig | None,
         configured: CacheConfig | None,
         environment: dict[Any, Any],
+        cwd: str | None,
         snapshot: SourceSnapshot,
         signature: Signature,
         disabled: bool,
@@ -68,6 +78,8 @@ class _Answers:
         self.config = config
         self.configured = configured
         self.environment = environment
+        # None where nothing depends on it: asking for it is a system call.
+        self.cwd = cwd
         self.snapshot = snapshot
         self.disabled = disabled
         self.count = len(signature.params)
@@ -110,6 +122,7 @@ class LiveCalls:
         if (
             run is None
             or answers.environment != _environment()
+            or (answers.cwd is not None and answers.cwd != _working_directory())
             or not answers.snapshot.guards.hold()
         ):
             return None
@@ -131,8 +144,10 @@ class LiveCalls:
         `configured` and `world` are the process's policy and surroundings before the request.
         """
         own = None if config is None else config.cache_config
-        if not _without_io(signature, own or configured, world):
+        policy = own or configured
+        if not _without_files(signature, policy):
             return
+        cwd = world.cwd if _depends_on_cwd(policy, world) else None
         answers = self._answers.get(id(config))
         environment = dict(_environment())
         # Compiling takes long enough for another thread to change what the answer came from.
@@ -143,10 +158,11 @@ class LiveCalls:
             or answers.configured is not configured
             or answers.snapshot is not snapshot
             or answers.environment != environment
+            or answers.cwd != cwd
         ):
             effective = self._levels.effective(own, world.environ)
             answers = _Answers(
-                config, configured, environment, snapshot, signature, not effective.enabled
+                config, configured, environment, cwd, snapshot, signature, not effective.enabled
             )
         if len(answers.by_shapes) < _MAX_SHAPES:
             positions = answers.tensors
@@ -162,18 +178,18 @@ class LiveCalls:
             self._answers[id(config)] = answers
 
 
-def _without_io(signature: Signature, policy: CacheConfig | None, world: Surroundings) -> bool:
+def _without_files(signature: Signature, policy: CacheConfig | None) -> bool:
     """Whether what an answer depends on can be compared without a look at any file."""
     if any(param.category is ParamCategory.CONSTEXPR for param in signature.params):
         return False
-    if policy is not None and policy.enabled:
-        if policy.extra_source_paths:
-            return False
-        if policy.root is not None and not policy.root.is_absolute():
-            return False
-    # Whatever depends on the working directory would have to be asked for it.
+    return policy is None or not policy.enabled or not policy.extra_source_paths
+
+
+def _depends_on_cwd(policy: CacheConfig | None, world: Surroundings) -> bool:
+    """Whether a relative path takes part in an answer: of a root, or where tools are searched."""
+    if policy is not None and policy.root is not None and not policy.root.is_absolute():
+        return True
+    if world.environ.get("PYPTO_CACHE_DIR", "/")[:1] != "/":
+        return True
     lists = (world.environ.get(name, "/") for name in ("PATH", "LD_LIBRARY_PATH"))
-    if any(map(has_relative_entry, lists)):
-        return False
-    root = world.environ.get("PYPTO_CACHE_DIR", "/")
-    return root[:1] == "/"
+    return any(map(has_relative_entry, lists))

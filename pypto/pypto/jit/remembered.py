@@ -13,7 +13,10 @@ read), so a request assumes what it reads and goes on; before anything is looked
 it, `TextMemory.confirm` compares. A request whose assumption turns out wrong is made once more
 without any.
 
-Schema 1. The bytes are a line with the SHA-256 of the rest, and canonical JSON.
+The bytes are a line with the SHA-256 of the rest, and canonical JSON: version, name, facts. The
+name is that of the file, so that a record under another's name is not believed.
+
+Schema history: 2 added the name; 1, the first.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from pypto.language.source import ParamAnnotation, ParamCategory
 from pypto_store.digest import Digest
 from pypto_toolchains.records import ProbeRecords, sealed, unsealed
 
-SCHEMA = 1
+SCHEMA = 2
 
 _DIRECTIONS = {direction.value: direction for direction in Direction}
 _CATEGORIES = {category.value: category for category in ParamCategory}
@@ -96,9 +99,10 @@ class TextMemory:
             if parsed.assumed is not None:
                 continue
             name = _text_name(parsed.code.co_name, parsed.lines)
-            records.save(name, _encode(version, _told_text(parsed)))
+            records.save(name, _encode(version, name, _told_text(parsed)))
         told = _told_signature(read_signature(snapshot.entry), bound_dynamic(snapshot.entry))
-        records.save(_signature_name(digest), _encode(version, told))
+        name = _signature_name(digest)
+        records.save(name, _encode(version, name, told))
 
 
 class RootMemory:
@@ -148,8 +152,10 @@ class RootMemory:
         if body is None:
             return None
         try:
-            version, told = json.loads(body)
+            version, told_of, told = json.loads(body)
         except (ValueError, TypeError, RecursionError):
+            return None
+        if told_of != name:
             return None
         # Another version's facts are of no use once this one's is known.
         return None if self._version not in (None, version) else (version, told)
@@ -164,8 +170,9 @@ def _signature_name(source: Digest) -> str:
     return hashlib.sha256(f"signature {_GRAMMAR} {source.hex}".encode()).hexdigest()
 
 
-def _encode(version: str, told: Mapping[str, Any]) -> bytes:
-    return sealed(json.dumps([version, told], sort_keys=True, separators=(",", ":")).encode())
+def _encode(version: str, name: str, told: Mapping[str, Any]) -> bytes:
+    document = [version, name, told]
+    return sealed(json.dumps(document, sort_keys=True, separators=(",", ":")).encode())
 
 
 def _told_text(parsed: ParsedFunction) -> dict[str, Any]:

@@ -7,7 +7,6 @@ so is spelled out: each step saved there is a good part of what a call costs.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
 # does not keep all it ever saw.
 _MAX_CALLS = 256
 
-# A bound call, the extents and the element type that each tensor must have for it, and the places
-# of the tensors of one element: only those can be contiguous and a view that torch negates lazily.
-_Recent = tuple["BoundCall", tuple[tuple[Any, Any], ...], tuple[int, ...]]
+# A bound call, with the extents and the element type that each tensor must have for it.
+_Recent = tuple["BoundCall", tuple[tuple[Any, Any], ...]]
 
 
 class Dispatcher:
@@ -71,7 +69,7 @@ class Dispatcher:
         if recent is None or len(args) != self._count:
             self._checked(args)
             return
-        call, checks, single = recent
+        call, checks = recent
         tensors = self._tensors(args)
         try:
             for tensor, (shape, dtype) in zip(tensors, checks, strict=True):
@@ -82,22 +80,15 @@ class Dispatcher:
             # The chip's own tensors, or no tensors at all.
             self._checked(args)
             return
-        self._run(call, tensors, single, args)
+        self._run(call, tensors, args)
 
     def _tensors(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple([args[index] for index in self._tensor_indices]) if self._scalars else args
 
-    def _run(
-        self,
-        call: BoundCall,
-        tensors: tuple[Any, ...],
-        single: tuple[int, ...],
-        args: tuple[Any, ...],
-    ) -> None:
+    def _run(self, call: BoundCall, tensors: tuple[Any, ...], args: tuple[Any, ...]) -> None:
         """Run with tensors whose extents and element types are those of `call`."""
         try:
-            # Nothing but a tensor of one element can be dense and negated when it is read.
-            if any(args[index].is_neg() for index in single) or not call.run_tensors(
+            if not call.run_tensors(
                 tensors,
                 *[encode_scalar(dtype, args[index], what) for index, dtype, what in self._scalars],
             ):
@@ -110,10 +101,9 @@ class Dispatcher:
 
         Its caller answers for those; everything else is checked as ever. Raises as a call does.
         """
-        bound = self._signature.bind(args)
-        call, single = self._call_for(bound), self._single(bound)
-        if single or self._scalars:
-            return lambda args: self._run(call, self._tensors(args), single, args)
+        call = self._call_for(self._signature.bind(args))
+        if self._scalars:
+            return lambda args: self._run(call, self._tensors(args), args)
         run_tensors = call.run_tensors
 
         def run(args: tuple[Any, ...]) -> None:
@@ -124,11 +114,6 @@ class Dispatcher:
                 self._failed(error, args)
 
         return run
-
-    def _single(self, bound: BoundArguments) -> tuple[int, ...]:
-        """The places of the tensors of one element."""
-        pairs = zip(self._tensor_indices, bound.tensors, strict=True)
-        return tuple(index for index, tensor in pairs if math.prod(tensor.shape) == 1)
 
     def _call_for(self, bound: BoundArguments) -> BoundCall:
         shapes = tuple(tensor.shape for tensor in bound.tensors)
@@ -148,7 +133,7 @@ class Dispatcher:
         tensors = [args[index] for index in self._tensor_indices]
         if all(hasattr(tensor, "is_contiguous") for tensor in tensors):
             checks = tuple((tensor.shape, tensor.dtype) for tensor in tensors)
-            self._recent = (call, checks, self._single(bound))
+            self._recent = (call, checks)
         try:
             call(*(tensor.address for tensor in bound.tensors), *bound.scalars)
         except (RuntimeError, ValueError) as error:

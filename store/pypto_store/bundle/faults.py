@@ -11,4 +11,4 @@ class CodecMissing(Exception):
     """The compression library is not installed."""
 
     def __init__(self) -> None:
-        super().__init__("bundles need the package zstandard; pip install 'pypto[bundles]'")
+        super().__init__("bundles need the package zstandard; pip install 'zstandard>=0.22'")

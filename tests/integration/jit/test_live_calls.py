@@ -121,6 +121,42 @@ def test_configurations_may_alternate(house: Any) -> None:
     assert report["stats"]["generation_builds"] == 1
 
 
+RELATIVE = (
+    SETUP
+    + """
+import os
+from pathlib import Path
+import pypto
+pypto.configure_cache(pypto.CacheConfig(enabled=True, root=Path("beside")))
+short = kernels.kernel._live
+def is_short():
+    return short.find((x, out, 2.0), None) is not None
+report["right"] = [call(2.0), call(2.0)]
+report["short"] = [is_short()]
+home = os.getcwd()
+os.makedirs("elsewhere")
+os.chdir("elsewhere")
+report["short"].append(is_short())
+report["right"].append(call(2.0))
+report["short"].append(is_short())
+report["roots"] = [os.path.isdir(f"{place}/beside/artifacts") for place in (home, os.getcwd())]
+os.makedirs(os.path.join(home, "gone"))
+os.chdir(os.path.join(home, "gone"))
+os.rmdir(os.path.join(home, "gone"))
+report["short"].append(is_short())
+os.chdir(home)
+"""
+)
+
+
+def test_a_relative_root_costs_live_calls_one_look_at_the_working_directory(house: Any) -> None:
+    house.write(KERNELS)
+    report = house.run(RELATIVE)
+    assert report["right"] == [True] * 3
+    assert report["short"] == [True, False, True, False]
+    assert report["roots"] == [True, True]
+
+
 def test_whatever_changes_is_noticed(house: Any) -> None:
     house.write(KERNELS)
     report = house.run(CHANGES)

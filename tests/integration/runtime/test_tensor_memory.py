@@ -88,6 +88,16 @@ def test_a_lazily_negated_element_is_refused(scale: Scale) -> None:
         assert out.item() == -6
 
 
+def test_a_dense_view_that_is_negated_is_refused(scale: Scale) -> None:
+    for call in _ways(scale).values():
+        out = torch.zeros(10)
+        with pytest.raises(ValueError, match=r"argument 'x' .*resolve_neg"):
+            call(torch._neg_view(torch.ones(10)), 2.0, 0, out)
+        with pytest.raises(ValueError, match=r"argument 'out' .*resolve_neg"):
+            call(torch.ones(10), 2.0, 0, torch._neg_view(out))
+        assert not out.any()
+
+
 def test_empty_tensors_need_no_memory(scale: Scale) -> None:
     empty = torch.zeros(0)
     for call in _ways(scale, extent=0).values():

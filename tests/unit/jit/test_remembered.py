@@ -66,6 +66,21 @@ def root(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
+def test_facts_under_the_name_of_another_text_are_not_believed(root: str) -> None:
+    places = sorted(Path(root, "facts").iterdir())
+    contents = [place.read_bytes() for place in places]
+    for place, content in zip(places, contents[1:] + contents[:1], strict=True):
+        place.write_bytes(content)
+    known = memory().below(root)
+    assert known is not None
+    for kernel in KERNELS:
+        moved = snapshot_of(kernel, known)
+        assert moved.assumed == frozenset()
+        assert moved.digest == snapshot_of(kernel).digest
+        assert moved.digest is not None
+        assert known.signature(moved.digest, frozenset({VERSION})) is None
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("version", [None, VERSION])
 def test_what_is_kept_is_what_a_parse_gives(root: str, kernel, version) -> None:

@@ -82,9 +82,10 @@ def test_bound_call_refuses_wrong_arguments(chip, add_kernel, orchestration) -> 
 class Tensor:
     """What the native layer asks of a torch tensor, over an array."""
 
-    def __init__(self, array, contiguous=True, is_cpu=True, error=None):
+    def __init__(self, array, contiguous=True, is_cpu=True, negated=False, error=None):
         self.array, self.contiguous, self.is_cpu, self.error = array, contiguous, is_cpu, error
         self.nbytes = lambda: array.nbytes
+        self.is_neg = lambda: negated
 
     def untyped_storage(self):
         return self
@@ -112,6 +113,7 @@ def test_nothing_runs_with_tensors_that_are_not_plain(chip, add_kernel, orchestr
     for odd in (
         Tensor(y, contiguous=False),
         Tensor(y, is_cpu=False),
+        Tensor(y, negated=True),
         Tensor(y, error=RuntimeError("no memory")),
         object(),
         None,
