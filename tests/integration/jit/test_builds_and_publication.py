@@ -147,7 +147,9 @@ def test_threads_that_want_the_same_share_an_error_and_then_a_build(house: Any) 
 @pytest.mark.conforms("cache.55")
 def test_a_failed_build_leaves_no_lock_and_no_entry(house: Any) -> None:
     broken = SLOW.format(seconds=0, then="raise RuntimeError('failed')")
-    failed = house.start(broken + house.FAIL + "print(json.dumps(report), flush=True)\ntime.sleep(600)\n")
+    failed = house.start(
+        broken + house.FAIL + "print(json.dumps(report), flush=True)\ntime.sleep(600)\n"
+    )
     try:
         assert failed.stdout is not None
         assert "RuntimeError" in failed.stdout.readline()

@@ -65,8 +65,9 @@ def rewrite(root: Path, change: Callable[[str, Any], tuple[str, Any]]) -> int:
     """Change every kept fact, with a right check; how many there are."""
     paths = sorted((root / "facts").iterdir())
     for path in paths:
-        version, told = change(*json.loads(path.read_bytes().split(b"\n", 1)[1]))
-        body = json.dumps([version, told], sort_keys=True, separators=(",", ":")).encode()
+        version, name, told = json.loads(path.read_bytes().split(b"\n", 1)[1])
+        version, told = change(version, told)
+        body = json.dumps([version, name, told], sort_keys=True, separators=(",", ":")).encode()
         path.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
     return len(paths)
 

@@ -387,7 +387,7 @@ def test_making_and_completing_a_program_runs_none_of_its_code(
         assert "torch" not in sys.modules
         assert "pypto.runtime.worker" not in sys.modules
         maps = open("/proc/self/maps").read()
-        assert "_native" not in maps and ".load-" not in maps
+        assert sys.argv[1] not in maps and ".load-" not in maps
         """,
         str(directory),
     )
@@ -439,7 +439,7 @@ def test_building_and_restoring_a_payload_runs_none_of_its_code(
         compiled.complete()
         assert threading.active_count() == 1
         assert "pypto.runtime.worker" not in sys.modules
-        assert "_native" not in open("/proc/self/maps").read()
+        assert str(payload) not in open("/proc/self/maps").read()
         """
     for then, runs in (("", False), ("", False), ("compiled.load()\n", True)):
         result = _run(textwrap.dedent(restored) + then, str(directory), str(payload))
