@@ -110,10 +110,10 @@ def test_following_what_has_not_changed_imports_nothing(monkeypatch):
 
 
 def test_a_damaged_entry_and_damaged_contents_are_warnings(capsys):
-    log.invalid_entry("k", "/root/slot", "'a' is missing")
+    log.invalid_entry("k", "/store/slot", "'a' is missing")
     log.damaged_blobs("k", ("aa", "bb"))
     told = capsys.readouterr().err
-    assert "/root/slot is damaged ('a' is missing)" in told and "fsck" in told
+    assert "/store/slot is damaged ('a' is missing)" in told and "fsck" in told
     assert "aa, bb" in told
 
 
