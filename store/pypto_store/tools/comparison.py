@@ -177,12 +177,13 @@ def _component(
             if isinstance(found, str)
         ]
         return ComponentDifference(name, before, after, (), "; ".join(reasons))
-    inputs = tuple(_inputs(old, new))
+    inputs = tuple(input_differences(old, new))
     untold = None if inputs else "no readable input differs: the rules of its digest changed"
     return ComponentDifference(name, before, after, inputs, untold)
 
 
-def _inputs(old: EvidenceRecord, new: EvidenceRecord) -> Iterable[InputDifference]:
+def input_differences(old: EvidenceRecord, new: EvidenceRecord) -> Iterable[InputDifference]:
+    """What two records of one component say differently."""
     before = {(item.of, item.name): item.value for item in old.inputs}
     after = {(item.of, item.name): item.value for item in new.inputs}
     for of, name in {**after, **before}:

@@ -15,17 +15,14 @@ from pypto_store.entry import Entry
 from pypto_store.evidence import EvidenceRecord
 from pypto_store.layout import resolve
 from pypto_store.listing import EntryRow
-from pypto_store.outcomes import reason_of
 from pypto_store.tools.answer import Answer, CommandError, Status, Surroundings
-from pypto_store.tools.comparison import EvidenceShelf, is_of_kernel
+from pypto_store.tools.comparison import EvidenceShelf
 from pypto_store.tools.entry_document import entry_document
 from pypto_store.tools.output_file import STANDARD_OUTPUT, STREAM, output_place, written
-from pypto_store.tools.selection import rows_of, rows_of_key
+from pypto_store.tools.selection import chosen_rows, payload_fault, rows_of
 from pypto_store.tools.terminal import plain, size_text
-from pypto_store.validation import SlotFault, open_slot, validate_payload
 
 if TYPE_CHECKING:
-    from pypto_store.manifest import Manifest
     from rich.console import Console
 
 
@@ -101,28 +98,11 @@ def _output(given: str, surroundings: Surroundings) -> str:
     return output_place(given, surroundings)
 
 
-def _chosen(options: argparse.Namespace, shelf: EvidenceShelf, root: str) -> list[EntryRow]:
+def _chosen(options: argparse.Namespace, shelf: EvidenceShelf, root: str) -> Sequence[EntryRow]:
     if sum((bool(options.keys), options.kernel is not None, options.all)) != 1:
         raise CommandError("say what to export: some keys, or --kernel NAME, or --all")
     rows = list(rows_of(root))
-    if options.all:
-        return rows
-    if options.kernel is not None:
-        return _of_kernel(rows, options.kernel, shelf, root)
-    keys = {rows_of_key(rows, key, root)[0].key for key in options.keys}
-    return [row for row in rows if row.key in keys]
-
-
-def _of_kernel(
-    rows: Sequence[EntryRow], kernel: str, shelf: EvidenceShelf, root: str
-) -> list[EntryRow]:
-    found = [row for row in rows if is_of_kernel(shelf.kernel(row), kernel)]
-    if not found:
-        raise CommandError(
-            f"{root}: no entry is known to be of a kernel {kernel!r}; `ls` lists the keys",
-            Status.FOUND,
-        )
-    return found
+    return rows if options.all else chosen_rows(rows, options.keys, options.kernel, shelf, root)
 
 
 def _validated(
@@ -137,30 +117,12 @@ def _validated(
             if row.manifest is None:
                 damaged[row.path] = str(row.damage)
                 continue
-            # Not by a lookup, which would count as a use of the entry.
-            if (fault := _fault(row.path, row.manifest)) is None:
+            if (fault := payload_fault(row.path, row.manifest)) is None:
                 entries.append(Entry(row.path, row.manifest))
             else:
                 damaged[row.path] = fault
             advance(row.manifest.payload_size)
     return entries, damaged
-
-
-def _fault(slot: str, manifest: Manifest) -> str | None:
-    """What is wrong with the payload of an entry whose manifest was read."""
-    try:
-        descriptor = open_slot(slot)
-        if descriptor is None:
-            return "it is gone"
-        try:
-            validate_payload(descriptor, manifest.files)
-        finally:
-            os.close(descriptor)
-    except SlotFault as fault:
-        return fault.reason
-    except OSError as error:
-        return reason_of(error)
-    return None
 
 
 def _evidence(entries: Sequence[Entry], shelf: EvidenceShelf) -> list[EvidenceRecord]:

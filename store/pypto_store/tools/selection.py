@@ -1,16 +1,22 @@
-"""Choosing keys of a root by the beginning of their digest."""
+"""Choosing entries of a root: by the beginning of their key, or by their kernel."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pypto_store.listing import EntryRow, iterate_entries
+from pypto_store.outcomes import reason_of
 from pypto_store.tools.answer import CommandError, Status
+from pypto_store.tools.comparison import EvidenceShelf, is_of_kernel
+from pypto_store.validation import SlotFault, open_slot, validate_payload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pypto_store.manifest import Manifest
 
 _PREFIX = re.compile(r"[0-9a-f]{1,64}")
 _NAMED = 10
@@ -51,3 +57,46 @@ def rows_of_key(rows: Iterable[EntryRow], prefix: str, root: str) -> Sequence[En
             Status.FOUND,
         )
     return found
+
+
+def chosen_rows(
+    rows: Sequence[EntryRow],
+    keys: Iterable[str],
+    kernel: str | None,
+    shelf: EvidenceShelf,
+    root: str,
+) -> list[EntryRow]:
+    """The slots of a kernel, or those of the keys that start so where none is named.
+
+    CommandError for what no slot is of, and for what is no beginning of one key.
+    """
+    if kernel is None:
+        chosen = {rows_of_key(rows, prefix, root)[0].key for prefix in keys}
+        return [row for row in rows if row.key in chosen]
+    found = [row for row in rows if is_of_kernel(shelf.kernel(row), kernel)]
+    if not found:
+        raise CommandError(
+            f"{root}: no entry is known to be of a kernel {kernel!r}; `ls` lists the keys",
+            Status.FOUND,
+        )
+    return found
+
+
+def payload_fault(slot: str, manifest: Manifest) -> str | None:
+    """What is wrong with the payload of an entry whose manifest was read; reads all of it.
+
+    Not a lookup, which would count as a use of the entry.
+    """
+    try:
+        descriptor = open_slot(slot)
+        if descriptor is None:
+            return "it is gone"
+        try:
+            validate_payload(descriptor, manifest.files)
+        finally:
+            os.close(descriptor)
+    except SlotFault as fault:
+        return fault.reason
+    except OSError as error:
+        return reason_of(error)
+    return None

@@ -23,7 +23,7 @@ from pypto_store.evidence import EvidenceRecord, Input, load
 from pypto_store.layout import Layout
 from pypto_store.locks import acquire
 from pypto_store.testing import GENERATED, PAYLOAD, READY, payload_builder, sample_key, snapshot
-from pypto_store.tools import export
+from pypto_store.tools import selection
 
 KEY = sample_key("one").digest.hex
 
@@ -193,7 +193,7 @@ def test_damaged_entries_are_left_out_and_told(root, command, tmp_path):
 def test_a_file_that_changes_while_it_is_packed_gives_no_bundle(
     root, command, tmp_path, monkeypatch
 ):
-    real = export.validate_payload
+    real = selection.validate_payload
 
     def validate(descriptor, files):
         real(descriptor, files)
@@ -202,7 +202,7 @@ def test_a_file_that_changes_while_it_is_packed_gives_no_bundle(
         with open(place, "wb") as out:
             out.write(PAYLOAD["kernels/aiv/add.cpp"].swapcase())
 
-    monkeypatch.setattr(export, "validate_payload", validate)
+    monkeypatch.setattr(selection, "validate_payload", validate)
     done = command("export", "--root", root, KEY, "-o", tmp_path / "b")
     assert done.status == 2
     assert "changed since it was validated" in done.err
