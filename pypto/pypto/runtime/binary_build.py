@@ -58,22 +58,33 @@ def binary_sources(config: KernelConfig) -> Mapping[str, str]:
 
 
 def compile_binaries(
-    sources_dir: Path, config: KernelConfig, compiler: KernelCompiler, names: Iterable[str]
+    sources_dir: Path,
+    config: KernelConfig,
+    compiler: KernelCompiler,
+    names: Iterable[str],
+    *,
+    workers: int | None = None,
+    cancelled: threading.Event | None = None,
 ) -> dict[str, bytes]:
-    """Compile the named binaries side by side.
+    """Compile the named binaries side by side, ``workers`` at a time (default: one a processor).
 
     If some fail, the error of the first in the order of ``names`` is raised and the others'
-    compilers are killed; so they are on an interrupt. Nothing they wrote remains.
+    compilers are killed; so they are on an interrupt. Nothing they wrote remains. ``cancelled``
+    belongs to this call: another thread may set it, and a failure sets it too.
     """
-    cancelled = threading.Event()
+    if cancelled is None:
+        cancelled = threading.Event()
+    if workers is None:
+        workers = len(os.sched_getaffinity(0))
     tasks = {name: _compilation(name, sources_dir, config, compiler, cancelled) for name in names}
-    if len(tasks) <= 1:
+    if min(len(tasks), workers) <= 1:
         return {name: task() for name, task in tasks.items()}
     # Imports logging, which a process that only restores does not need.
     from concurrent.futures import ThreadPoolExecutor
 
-    workers = min(len(tasks), len(os.sched_getaffinity(0)))
-    with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="pypto-compile") as pool:
+    with ThreadPoolExecutor(
+        max_workers=min(len(tasks), workers), thread_name_prefix="pypto-compile"
+    ) as pool:
         futures = {name: pool.submit(task) for name, task in tasks.items()}
         try:
             return {name: future.result() for name, future in futures.items()}
@@ -189,15 +200,25 @@ def payload_files(config: KernelConfig) -> tuple[str, ...]:
     )
 
 
-def build_payload(sources_dir: Path, compiler: KernelCompiler, out_dir: Path) -> None:
+def build_payload(
+    sources_dir: Path,
+    compiler: KernelCompiler,
+    out_dir: Path,
+    *,
+    workers: int | None = None,
+    cancelled: threading.Event | None = None,
+) -> None:
     """Build every binary of the program in ``sources_dir`` and write the payload to ``out_dir``.
 
-    ``out_dir`` must exist; it is complete on return and of no use after an error.
+    ``out_dir`` must exist; it is complete on return and of no use after an error. The rest is as
+    in `compile_binaries`.
     """
     config_bytes = (sources_dir / kernel_config.FILE_NAME).read_bytes()
     config = KernelConfig.parse(config_bytes, str(sources_dir / kernel_config.FILE_NAME))
     meta_bytes = (sources_dir / compiled_meta.FILE_NAME).read_bytes()
-    binaries = compile_binaries(sources_dir, config, compiler, binary_sources(config))
+    binaries = compile_binaries(
+        sources_dir, config, compiler, binary_sources(config), workers=workers, cancelled=cancelled
+    )
     manifest = BinaryManifest(
         platform=compiler.platform,
         runtime=config.runtime,

@@ -39,6 +39,15 @@ def best_level(machine: str, flags: Iterable[str]) -> str:
     return base
 
 
+def compiles_for(level: str, machine: str) -> bool:
+    """Whether host compilers of a machine (as uname has it) make binaries of a level.
+
+    They do for every level of its architecture, whatever its processor can run.
+    """
+    base = BASE_LEVELS.get(machine)
+    return base is not None and (level == base or level.startswith(f"{base}-"))
+
+
 def host_level() -> str:
     """The highest level of the processor that runs this process."""
     return _native_level() or best_level(os.uname().machine, cpu_flags())

@@ -37,9 +37,12 @@ def incore_include_dirs(platform: str) -> tuple[str, ...]:
 
 
 def host_compilers(
-    *, environ: Mapping[str, str] | None = None, build_dir: Path | None = None
+    *,
+    environ: Mapping[str, str] | None = None,
+    build_dir: Path | None = None,
+    cpu_level: str | None = None,
 ) -> CompilerFactory:
-    """Compilers of the installed SDK for this machine's CPU level.
+    """Compilers of the installed SDK for one CPU level, this machine's unless another is given.
 
     The environment is that of the moment a compiler is made, unless given here.
     """
@@ -49,7 +52,7 @@ def host_compilers(
             platform,
             sdk=installed_sdk(),
             runtime_name=runtime.value,
-            cpu_level=host_level(),
+            cpu_level=cpu_level or host_level(),
             environ=dict(os.environ if environ is None else environ),
             build_dir=build_dir,
         )
