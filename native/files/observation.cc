@@ -1,5 +1,6 @@
 #include "observation.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -74,6 +75,33 @@ std::optional<std::string> content_digest(int fd) {
     }
     hasher.update(batch.scratch(), static_cast<size_t>(got));
   }
+}
+
+// The names in a directory as pypto_toolchains.disk lists them; empty where there is none.
+std::optional<std::string> listing(const char* path) {
+  struct Close {
+    void operator()(DIR* directory) const noexcept { closedir(directory); }
+  };
+  const std::unique_ptr<DIR, Close> directory(opendir(path));
+  if (directory == nullptr) {
+    return errno == ENOENT || errno == ENOTDIR ? std::optional<std::string>("") : std::nullopt;
+  }
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;
+    const dirent* const entry = readdir(directory.get());
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  if (errno != 0) return std::nullopt;
+  std::sort(names.begin(), names.end());
+  std::string text;
+  for (const std::string& name : names) {
+    if (!text.empty()) text += '\0';
+    text += name;
+  }
+  return text;
 }
 
 // The beginning of a file, and any part of it.
@@ -177,6 +205,7 @@ bool still_holds(std::string_view kind, const std::string& path, std::string_vie
   if (kind == "resolved") found = resolved(name);
   if (kind == "identity") found = of_file(name, native_identity);
   if (kind == "sha256") found = of_file(name, content_digest);
+  if (kind == "listing") found = listing(name);
   return found && *found == answer;
 }
 

@@ -47,6 +47,13 @@ class Disk(Protocol):
         """The digest of a file's content in hex. OSError."""
         ...
 
+    def listing(self, path: str) -> str:
+        """The names in a directory, sorted as bytes, a NUL between each two.
+
+        Empty where there is no directory at `path`, as for one that holds nothing.
+        """
+        ...
+
 
 class SystemDisk:
     """The file system as it is."""
@@ -88,6 +95,13 @@ class SystemDisk:
             os.close(fd)
         return content.hexdigest()
 
+    def listing(self, path: str) -> str:
+        """As Disk has it."""
+        try:
+            return "\0".join(sorted(os.listdir(path), key=os.fsencode))
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+
 
 SYSTEM_DISK = SystemDisk()
 
@@ -98,6 +112,7 @@ QUESTIONS: dict[str, Callable[[Disk, str], str]] = {
     "resolved": lambda disk, path: disk.resolved(path),
     "identity": lambda disk, path: disk.identity(path),
     "sha256": lambda disk, path: disk.sha256(path),
+    "listing": lambda disk, path: disk.listing(path),
 }
 
 
@@ -143,6 +158,10 @@ class WatchedDisk:
     def sha256(self, path: str) -> str:
         """As Disk has it."""
         return self._ask("sha256", path)
+
+    def listing(self, path: str) -> str:
+        """As Disk has it."""
+        return self._ask("listing", path)
 
 
 def unchanged(observations: Iterable[Observation]) -> bool:

@@ -26,6 +26,7 @@ from pypto_toolchains.records import ProbeRecords
 from pypto_toolchains.search import (
     find_executable,
     first_executable,
+    has_relative_entry,
     link_target,
     path_directories,
 )
@@ -132,11 +133,6 @@ def _record_digest(driver: Driver, environ: Mapping[str, str], project_root: str
         relative |= value is not None and has_relative_entry(value)
     record.sequence("cwd", (os.fsencode(project_root),) if relative else ())
     return record.finish().hex
-
-
-def has_relative_entry(search_path: str) -> bool:
-    """Whether a ``:`` (or ``;``) separated list has an entry that depends on the directory."""
-    return any(entry[:1] != "/" for entry in search_path.replace(";", ":").split(":"))
 
 
 def _evidence(

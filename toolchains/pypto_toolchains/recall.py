@@ -84,7 +84,6 @@ def decode(content: bytes | None) -> Recalled | None:
                 ]
             ),
             tuple([(name, value) for name, value in document["settings"]]),
-            record=None,
         )
         observations = [(kind, path, answer) for kind, path, answer in document["observations"]]
     except (ValueError, TypeError, AttributeError, RecursionError):

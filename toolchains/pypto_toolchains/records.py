@@ -13,6 +13,9 @@ from pypto_store.layout import FILE_MODE, group_bits, make_directories, make_fil
 
 _MAX_RECORD_BYTES = 64 * 1024
 
+ProbeRecord = tuple[str, bytes]
+"""The name of a record (a digest in hex) and what it says."""
+
 
 def sealed(body: bytes) -> bytes:
     """A record's bytes: a line with the SHA-256 of `body` in hex, then `body`."""

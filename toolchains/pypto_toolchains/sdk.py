@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
+from pypto_toolchains.disk import Disk
+from pypto_toolchains.evidence import Evidence, Unavailable
 from pypto_toolchains.packages import FileHasher, hash_files
 
 METADATA_NAME = "sdk.json"
@@ -14,6 +17,46 @@ _MAX_PIN_BYTES = 4096
 
 class SdkUnknown(Exception):
     """The SDK does not say what it is; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedSdk:
+    """The SDK that a build reads: its absolute directory, and the revision it records."""
+
+    root: str
+    revision: str
+
+
+def capture_runtime(sdk: SelectedSdk, native: str, sources: str) -> Evidence | Unavailable:
+    """The `runtime` component: the SDK's revision, the extension, the Python code beside it."""
+    if not is_revision(sdk.revision):
+        return Unavailable(
+            "runtime", f"{sdk.root} records no build revision; reinstall the package"
+        )
+    return Evidence.of(
+        "runtime", (("sdk.revision", sdk.revision), ("native", native), ("sources", sources))
+    )
+
+
+def capture_isa(sdk: SelectedSdk, disk: Disk) -> Evidence | Unavailable:
+    """The `pto_isa` component: the revision that the SDK's pin selects."""
+    try:
+        pin = isa_pin(sdk.root)
+        disk.sha256(pin_path(sdk.root))  # for whoever watches what this rests on
+        return Evidence.of("pto_isa", (("pin", pin),))
+    except (SdkUnknown, OSError) as error:
+        return Unavailable("pto_isa", str(error))
+
+
+def changed_since_built(sdk: SelectedSdk, hasher: FileHasher) -> str | None:
+    """Why the files of the SDK are not those that were built, or None. Reads all of them."""
+    try:
+        actual = actual_revision(Path(sdk.root), hasher)
+    except OSError as error:
+        return f"runtime: the SDK cannot be read: {error}"
+    if actual == sdk.revision:
+        return None
+    return f"runtime: the SDK at {sdk.root} was changed after it was built; reinstall the package"
 
 
 def is_revision(value: object) -> bool:

@@ -47,6 +47,11 @@ def path_directories(search_path: str | None, cwd: str) -> tuple[str, ...]:
     return tuple(entry if entry[:1] == "/" else os.path.join(cwd, entry) for entry in entries)
 
 
+def has_relative_entry(search_path: str) -> bool:
+    """Whether a ``:`` (or ``;``) separated list has an entry that depends on the directory."""
+    return any(entry[:1] != "/" for entry in search_path.replace(";", ":").split(":"))
+
+
 def find_executable(
     name: str, search_path: str | None, cwd: str, disk: Disk = SYSTEM_DISK
 ) -> str | None:

@@ -23,7 +23,7 @@ from pypto.language.source import ParamCategory
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.run_config import RunConfig
 from pypto_store import CacheConfig
-from pypto_toolchains.gcc import has_relative_entry
+from pypto_toolchains.search import has_relative_entry
 
 _shape = operator.attrgetter("shape")
 _dtype = operator.attrgetter("dtype")

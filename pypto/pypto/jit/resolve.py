@@ -30,7 +30,7 @@ from pypto.jit.statistics import Counter, Statistics
 from pypto.jit.toolchain import Toolchain, file_hasher
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.run_config import RunConfig
-from pypto_store import ArtifactKey, ArtifactStore, Digest
+from pypto_store import ArtifactKey, ArtifactStore, CacheConfig, Digest
 from pypto_store.validation import Validator
 from pypto_toolchains.evidence import Unavailable
 from pypto_toolchains.identity import ToolchainIdentity, identity_namespace
@@ -230,13 +230,14 @@ class Resolver:
             )
         except ExtraSourceError as error:
             return self._bypass(request, meter, str(error))
-        identity = self._toolchain.identity(
+        asked = (
             request.specialization.options.platform,
             identity_namespace(world.environ),
             world.environ,
             world.cwd,
             root,
         )
+        identity = self._toolchain.identity(*asked)
         self._memory.confirm(request.snapshot.assumed, _version_of(identity))
         if isinstance(identity, Unavailable):
             if request.externs.problem is not None:
@@ -247,13 +248,7 @@ class Resolver:
             )
             compiled = self._object(request, private, self._private(request, meter).fresh)
             return Answer(compiled, repeatable=False)
-        key = ArtifactKey(
-            format=FORMAT,
-            environment=identity.digest,
-            source=source,
-            application=application,
-            specialization=request.specialization.digest,
-        )
+        key = _key(request, identity, source, application)
 
         def restore_or_build() -> CompiledProgram:
             parent = request.parent
@@ -265,7 +260,7 @@ class Resolver:
                 meter=meter,
                 statistics=self._statistics,
                 recheck=lambda: self._changed(request, application),
-                patched=self._toolchain.patched,
+                patched=lambda: self._toolchain.changed(*asked),
                 explain=lambda store: _explain(store, key, request, identity),
                 private=PrivateBuilds(request.recipe, lambda: parent, world.cwd, meter),
             )
@@ -280,6 +275,44 @@ class Resolver:
             return Answer(restore_or_build(), repeatable=False)
         name = PersistentObject(key.digest.hex, root, policy.readonly)
         return Answer(self._object(request, name, restore_or_build), self._repeatable(request))
+
+    def identify(
+        self,
+        snapshot: SourceSnapshot,
+        specialization: Specialization,
+        config: CacheConfig,
+        world: Surroundings,
+    ) -> tuple[ArtifactKey, Recipe] | str:
+        """The key that an enabled request has, and how to build it; or why it has no key.
+
+        Looks nothing up, counts nothing, and writes nothing.
+        """
+        policy = capture_policy(config, world.environ, world.cwd)
+        assert policy.root is not None
+        externs = read_externs(snapshot.externs, specialization.options.platform)
+        request = Request(snapshot, specialization, policy, ObjectTable(), world, externs)
+        if forces_fresh_build(specialization.options):
+            return "a request for diagnostics or for files in a place of its own is never stored"
+        source = request.source
+        unfit = snapshot.mismatch() or externs.problem
+        if source is None or unfit is not None:
+            return unfit or str(snapshot.bypass)
+        try:
+            application = application_digest(
+                policy.extra_source_paths, policy.extra_fingerprint, file_hasher()
+            )
+        except ExtraSourceError as error:
+            return str(error)
+        identity = self._toolchain.identity(
+            specialization.options.platform,
+            identity_namespace(world.environ),
+            world.environ,
+            world.cwd,
+            policy.root,
+        )
+        if isinstance(identity, Unavailable):
+            return str(identity)
+        return _key(request, identity, source, application), request.recipe
 
     def _repeatable(self, request: Request) -> bool:
         """Whether guards alone tell that nothing has changed."""
@@ -328,6 +361,18 @@ class Resolver:
         except ExtraSourceError as error:
             return str(error)
         return None if now == application else "an extra source changed during the build"
+
+
+def _key(
+    request: Request, identity: ToolchainIdentity, source: Digest, application: Digest
+) -> ArtifactKey:
+    return ArtifactKey(
+        format=FORMAT,
+        environment=identity.digest,
+        source=source,
+        application=application,
+        specialization=request.specialization.digest,
+    )
 
 
 def _version_of(identity: ToolchainIdentity | Unavailable) -> str | None:

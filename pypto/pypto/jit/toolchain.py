@@ -15,14 +15,14 @@ from pypto_store.digest import Digest
 from pypto_toolchains.disk import SYSTEM_DISK, Disk, Observation, WatchedDisk, unchanged
 from pypto_toolchains.environment import EnvironmentRegistry, variables_of_tools
 from pypto_toolchains.evidence import Unavailable
-from pypto_toolchains.gcc import has_relative_entry
 from pypto_toolchains.identity import (
     IdentityNamespace,
-    Installation,
-    InstallationIdentity,
+    IdentityRequest,
+    Surroundings,
+    TargetTools,
     ToolchainIdentity,
-    capture_build_identity,
 )
+from pypto_toolchains.installation import Installation, InstalledProduct
 from pypto_toolchains.interpreter import interpreter_place
 from pypto_toolchains.packages import (
     SKIPPED_DIRECTORIES,
@@ -34,9 +34,11 @@ from pypto_toolchains.packages import (
     hash_sources,
     package_digests,
 )
+from pypto_toolchains.policies import POLICIES
 from pypto_toolchains.recall import circumstances, decode, encode
-from pypto_toolchains.records import ProbeRecords
-from pypto_toolchains.sdk import METADATA_NAME, actual_revision
+from pypto_toolchains.records import ProbeRecord, ProbeRecords
+from pypto_toolchains.sdk import METADATA_NAME, SelectedSdk
+from pypto_toolchains.search import has_relative_entry
 
 try:
     from pypto import _native
@@ -62,18 +64,19 @@ class Toolchain:
 
     Installed files are immutable within a process, so what depends on them alone is captured
     once. The rest is captured again whenever a variable that tools or their discovery read has
-    another value, or the working directory where that matters.
+    another value, or the working directory. What could not be identified is tried again at the
+    next request: whoever mends it need not restart.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._sources: SourceHashes | None = None
-        self._installed: InstallationIdentity | Unavailable | None = None
+        self._product: InstalledProduct | None = None
         self._disk = WatchedDisk(SYSTEM_DISK)
-        self._known: dict[tuple[object, ...], ToolchainIdentity | Unavailable] = {}
+        self._known: dict[tuple[object, ...], ToolchainIdentity] = {}
         # What to keep of the identities that this process worked out itself, by their digests.
-        self._fresh: dict[Digest, tuple[str, bytes]] = {}
-        self._patched: str | bool | None = False
+        self._fresh: dict[Digest, ProbeRecord] = {}
+        self._validated: dict[tuple[object, ...], str | None] = {}
         self._remembered: set[tuple[str, str]] = set()
         os.register_at_fork(after_in_child=self._forked)
 
@@ -92,23 +95,16 @@ class Toolchain:
         """The identity of a build for `platform`; what is known of tools is read below `root`."""
         with self._lock:
             self._begin()
-            relative = any(
-                name in environ and has_relative_entry(environ[name]) for name in _SEARCH_LISTS
-            )
-            memo = (
-                platform,
-                namespace.policy,
-                namespace.epoch,
-                cwd if relative else None,
-                tuple([environ.get(name) for name in self._variables]),
-            )
-            known = self._known.get(memo)
-            if known is None:
-                known = self._recalled(memo, root)
-                if known is None:
-                    known = self._capture(memo, platform, namespace, environ, cwd, root)
-                self._known[memo] = known
-            return known
+            memo = self._memo(platform, namespace, environ, cwd)
+            known = self._known.get((*memo, cwd))
+            if known is not None:
+                return known
+            found: ToolchainIdentity | Unavailable | None = self._recalled(memo, root)
+            if found is None:
+                found = self._capture(memo, platform, namespace, environ, cwd, root)
+            if isinstance(found, ToolchainIdentity):
+                self._known[*memo, cwd] = found
+            return found
 
     def begin(self) -> None:
         """Begin what takes longest, for a request that will want an identity."""
@@ -125,32 +121,52 @@ class Toolchain:
         The next process then starts no tool, and finds its identity by looking again at what this
         one rests on.
         """
-        for record in (identity.record, self._fresh.get(identity.digest)):
-            if record is not None and (root, record[0]) not in self._remembered:
+        fresh = self._fresh.get(identity.digest)
+        for record in (*identity.records, *(() if fresh is None else (fresh,))):
+            if (root, record[0]) not in self._remembered:
                 self._remembered.add((root, record[0]))
                 ProbeRecords(f"{root}/tools").save(*record)
 
-    def patched(self) -> str | None:
-        """Why the SDK is not what it says it is, or None. Reads all of it, once: for misses."""
+    def changed(
+        self,
+        platform: str,
+        namespace: IdentityNamespace,
+        environ: Mapping[str, str],
+        cwd: str,
+        root: str,
+    ) -> str | None:
+        """Why what is installed is not what was identified, or None: for misses, before building.
+
+        The arguments are those of `identity`. It may read every byte, once.
+        """
         with self._lock:
-            if self._patched is False:
-                sdk = installed_sdk()
-                try:
-                    actual = actual_revision(sdk.root, file_hasher())
-                except OSError as error:
-                    self._patched = f"runtime: the SDK cannot be read: {error}"
-                else:
-                    self._patched = (
-                        None
-                        if actual == sdk.revision
-                        else f"runtime: the SDK at {sdk.root} was changed after it was built"
-                    )
-            assert not isinstance(self._patched, bool)
-            return self._patched
+            self._begin()
+            memo = (*self._memo(platform, namespace, environ, cwd), cwd)
+            if memo not in self._validated:
+                request = self._request(platform, namespace, environ, cwd, root, SYSTEM_DISK)
+                if isinstance(request, Unavailable):
+                    return str(request)
+                self._validated[memo] = POLICIES[namespace.policy]().validate(request)
+            return self._validated[memo]
 
     @cached_property
     def _variables(self) -> tuple[str, ...]:
         return variables_of_tools()
+
+    def _memo(
+        self, platform: str, namespace: IdentityNamespace, environ: Mapping[str, str], cwd: str
+    ) -> tuple[object, ...]:
+        """All that an identity depends on but files and what is imported."""
+        relative = any(
+            name in environ and has_relative_entry(environ[name]) for name in _SEARCH_LISTS
+        )
+        return (
+            platform,
+            namespace.policy,
+            namespace.epoch,
+            cwd if relative else None,
+            tuple([environ.get(name) for name in self._variables]),
+        )
 
     def _recalled(self, memo: tuple[object, ...], root: str) -> ToolchainIdentity | None:
         """The identity that another process worked out, if all it rests on is as it was."""
@@ -173,43 +189,66 @@ class Toolchain:
         cwd: str,
         root: str,
     ) -> ToolchainIdentity | Unavailable:
-        if not installed_target_is_host(platform):
-            token = target_of(platform).token
-            return Unavailable("device_toolchain", f"platform {token!r} needs a device toolkit")
-        if self._installed is None:
-            assert self._sources is not None
-            self._installed = _installed(self._sources, self._disk)
-        if isinstance(self._installed, Unavailable):
-            return self._installed
-        sdk = installed_sdk()
-        recipe = sdk.target(platform).incore
-        assert recipe is not None
         disk = WatchedDisk(SYSTEM_DISK)
-        identity = capture_build_identity(
-            self._installed,
-            compiler=sdk.tools[recipe.tool],
-            namespace=namespace,
-            registry=EnvironmentRegistry.load(),
-            environ=environ,
-            project_root=str(sdk.root),
-            cwd=cwd,
-            records=ProbeRecords(f"{root}/tools"),
-            disk=disk,
-        )
-        if isinstance(identity, ToolchainIdentity):
+        request = self._request(platform, namespace, environ, cwd, root, disk)
+        if isinstance(request, Unavailable):
+            return request
+        identity = POLICIES[namespace.policy]().capture(request)
+        if isinstance(identity, ToolchainIdentity) and identity.recallable:
             observations = (*self._disk.observations, *disk.observations)
-            record = encode(identity, self._installed.sources, observations)
+            record = encode(identity, request.product.digests, observations)
             self._fresh[identity.digest] = (_circumstances(memo), record)
         return identity
 
+    def _request(
+        self,
+        platform: str,
+        namespace: IdentityNamespace,
+        environ: Mapping[str, str],
+        cwd: str,
+        root: str,
+        disk: Disk,
+    ) -> IdentityRequest | Unavailable:
+        if _native is None:
+            told = f"the native extension is not importable: {_not_importable}"
+            return Unavailable("pypto", f"{told}; build it with bazelw, or reinstall pypto")
+        try:
+            sdk = installed_sdk()
+            disk.sha256(str(sdk.root / METADATA_NAME))
+            # It may have been read long ago. Other processes must not recall its revision by the
+            # digest of another one's file.
+            if Sdk.load(sdk.root) != sdk:
+                told = f"the SDK at {sdk.root} was replaced; restart the process"
+                return Unavailable("runtime", told)
+            target = _target_tools(sdk, platform)
+        except OSError as error:
+            return Unavailable("runtime", f"the SDK cannot be read: {error}")
+        except SdkError as error:
+            return Unavailable("runtime", str(error))
+        if self._product is None:
+            assert self._sources is not None
+            self._product = _product(self._sources, self._disk)
+        return IdentityRequest(
+            namespace=namespace,
+            target=target,
+            product=self._product,
+            sdk=SelectedSdk(str(sdk.root), sdk.revision),
+            surroundings=Surroundings(environ, cwd, str(sdk.root)),
+            registry=EnvironmentRegistry.load(),
+            records=ProbeRecords(f"{root}/tools"),
+            disk=disk,
+            hasher=file_hasher(),
+        )
 
-def installed_target_is_host(platform: str) -> bool:
-    """Whether binaries for `platform` are made by host tools and run in this process."""
-    try:
-        target = installed_sdk().target(platform)
-    except SdkError:
-        return True  # what is missing is said where it is missed
-    return target.host and target.incore is not None
+
+def _target_tools(sdk: Sdk, platform: str) -> TargetTools:
+    """What builds for a platform start. SdkError."""
+    target = sdk.target(platform)
+    names = [recipe.tool for recipe in target.orchestration.values()]
+    if target.incore is not None:
+        names.append(target.incore.tool)
+    compilers = tuple(sorted({sdk.tools[name] for name in names}))
+    return TargetTools(target_of(platform).token, compilers, device=target.incore is None)
 
 
 def _circumstances(memo: tuple[object, ...]) -> str:
@@ -227,33 +266,13 @@ def _recheck(observations: Sequence[Observation]) -> bool:
     return _native.observations_hold(observations) or unchanged(observations)
 
 
-def _installed(hashes: SourceHashes, disk: Disk) -> InstallationIdentity | Unavailable:
-    try:
-        sdk = installed_sdk()
-        disk.sha256(str(sdk.root / METADATA_NAME))
-        # It may have been read long ago. Other processes must not recall its revision by the
-        # digest of another one's file.
-        if Sdk.load(sdk.root) != sdk:
-            return Unavailable(
-                "runtime", f"the SDK at {sdk.root} was replaced; restart the process"
-            )
-    except OSError as error:
-        return Unavailable("runtime", f"the SDK cannot be read: {error}")
-    except SdkError as error:
-        return Unavailable("runtime", str(error))
-    if _native is None:
-        return Unavailable("pypto", f"the native extension is not importable: {_not_importable}")
-    return InstallationIdentity(
-        Installation(
-            packages=_packages(),
-            runtime_part=_RUNTIME_PART,
-            native=os.path.abspath(_native.__file__),
-            sdk_root=str(sdk.root),
-            sdk_revision=sdk.revision,
-        ),
-        hashes,
-        disk,
+def _product(hashes: SourceHashes, disk: Disk) -> InstalledProduct:
+    installation = Installation(
+        packages=_packages(),
+        runtime_part=_RUNTIME_PART,
+        native=os.path.abspath(_native.__file__),
     )
+    return InstalledProduct(installation, hashes, disk)
 
 
 def _packages() -> tuple[PackageRoot, ...]:

@@ -100,7 +100,7 @@ def records_of(module, *, options=None, policy=None, identity=None, arguments=()
 
 def identity_with(facts=(("driver.version", "12.2"),), settings=(("policy", "build"),)):
     component = Evidence.of("device_toolchain", tuple(facts))
-    return ToolchainIdentity(component.digest, (component,), tuple(settings), None)
+    return ToolchainIdentity(component.digest, (component,), tuple(settings))
 
 
 def texts(record):

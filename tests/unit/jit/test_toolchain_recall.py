@@ -10,6 +10,7 @@ from pathlib import Path
 import pypto.jit.toolchain as toolchain_module
 import pytest
 from pypto.jit.toolchain import Toolchain
+from pypto_toolchains.build_policy import BuildPolicy
 from pypto_toolchains.evidence import Unavailable
 from pypto_toolchains.identity import ToolchainIdentity, identity_namespace
 
@@ -37,13 +38,13 @@ class Capturing:
 @pytest.fixture
 def capturing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Capturing:
     one = Capturing(tmp_path)
-    real = toolchain_module.capture_build_identity
+    real = BuildPolicy.capture
 
-    def counted(*args, **kwargs):
+    def counted(*args):
         one.worked_out += 1
-        return real(*args, **kwargs)
+        return real(*args)
 
-    monkeypatch.setattr(toolchain_module, "capture_build_identity", counted)
+    monkeypatch.setattr(BuildPolicy, "capture", counted)
     return one
 
 

@@ -9,15 +9,17 @@ import pytest
 from pypto_toolchains.environment import EnvironmentRegistry
 from pypto_toolchains.evidence import Unavailable
 from pypto_toolchains.identity import (
-    Installation,
-    InstallationIdentity,
+    IdentityRequest,
+    Surroundings,
+    TargetTools,
     ToolchainIdentity,
-    capture_build_identity,
     identity_namespace,
 )
+from pypto_toolchains.installation import Installation, InstalledProduct
 from pypto_toolchains.packages import PackageRoot, hash_sources, package_digest
+from pypto_toolchains.policies import POLICIES
 from pypto_toolchains.records import ProbeRecords
-from pypto_toolchains.sdk import actual_revision
+from pypto_toolchains.sdk import SelectedSdk, actual_revision
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
@@ -48,32 +50,26 @@ class House:
         self.cwd = "/"
 
     def capture(self) -> ToolchainIdentity | Unavailable:
-        installed = InstallationIdentity(
-            Installation(
-                (PackageRoot("product", str(self.package)),),
-                ("product", "runtime"),
-                str(self.native),
-                str(self.sdk),
-                self.revision,
-            ),
-            hash_sources([str(self.package)]),
+        installation = Installation(
+            (PackageRoot("product", str(self.package)),), ("product", "runtime"), str(self.native)
         )
-        return capture_build_identity(
-            installed,
-            compiler="g++",
-            namespace=identity_namespace(self.environ),
+        namespace = identity_namespace(self.environ)
+        request = IdentityRequest(
+            namespace=namespace,
+            target=TargetTools("a2a3sim", ("g++",), device=False),
+            product=InstalledProduct(installation, hash_sources([str(self.package)])),
+            sdk=SelectedSdk(str(self.sdk), self.revision),
+            surroundings=Surroundings(self.environ, self.cwd, str(self.sdk)),
             registry=REGISTRY,
-            environ=self.environ,
-            project_root=str(self.sdk),
-            cwd=self.cwd,
             records=ProbeRecords(str(self.top / "tools")),
         )
+        return POLICIES[namespace.policy]().capture(request)
 
     def digest(self) -> str:
         identity = self.capture()
         assert isinstance(identity, ToolchainIdentity), identity
-        if identity.record is not None:
-            ProbeRecords(str(self.top / "tools")).save(*identity.record)
+        for record in identity.records:
+            ProbeRecords(str(self.top / "tools")).save(*record)
         return identity.digest.hex
 
     def reason(self) -> str:

@@ -21,7 +21,6 @@ IDENTITY = ToolchainIdentity(
     Digest.of(b"identity"),
     (Evidence.of("ptoas", (("ptoas.native", "build-id:00"), ("path", ODD))),),
     (("policy", "build"), ("epoch", None)),
-    record=None,
 )
 OBSERVATIONS = (("exists", ODD, ""), ("link", "/usr", ""))
 
@@ -81,6 +80,10 @@ class Place:
         self.plain.write_bytes(b"")
         self.directory = top / "directory"
         self.directory.mkdir()
+        self.full = top / "full"
+        self.full.mkdir()
+        for name in ("one", "two", os.fsdecode(b"\xff")):
+            (self.full / name).touch()
 
     def watch(self) -> WatchedDisk:
         disk = WatchedDisk(SYSTEM_DISK)
@@ -88,6 +91,7 @@ class Place:
             disk.is_executable(path)
             disk.exists(path)
             disk.resolved(path)
+            disk.listing(path)
         disk.link(str(self.link))
         disk.link(str(self.tool))
         disk.identity(str(self.link))
@@ -113,6 +117,9 @@ CHANGES = {
     "became a link": lambda place: (place.plain.unlink(), place.plain.symlink_to("empty")),
     "another tool": lambda place: shutil.copy(str(shutil.which("ld")), place.tool),
     "a script for a tool": lambda place: place.tool.write_text("#!/bin/sh\n"),
+    "one more name": lambda place: (place.directory / "x").touch(),
+    "one name less": lambda place: (place.full / "one").unlink(),
+    "another name": lambda place: (place.full / "one").rename(place.full / "onf"),
     "truncated tool": lambda place: os.truncate(place.tool, 40),
 }
 
