@@ -22,7 +22,10 @@ from typing import Any
 from pypto.backend import PLATFORMS, RuntimeKind
 from pypto.runtime import compiled_meta, kernel_config
 from pypto.runtime.errors import ArtifactError
-from pypto.runtime.json_fields import (
+from pypto.runtime.kernel_compiler import KernelCompiler
+from pypto.runtime.kernel_config import KernelConfig
+from pypto.runtime.sdk import CORE_TYPES
+from pypto_toolchains.json_fields import (
     FieldError,
     as_int,
     as_list,
@@ -32,9 +35,6 @@ from pypto.runtime.json_fields import (
     check_keys,
     parse_object,
 )
-from pypto.runtime.kernel_compiler import KernelCompiler
-from pypto.runtime.kernel_config import KernelConfig
-from pypto.runtime.sdk import CORE_TYPES
 
 ORCHESTRATION = "orchestration.bin"
 MANIFEST_NAME = "binary_manifest.json"

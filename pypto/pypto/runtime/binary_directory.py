@@ -37,7 +37,10 @@ from typing import Any
 
 from pypto.runtime.binary_build import binary_sources, compile_binaries, kernel_file
 from pypto.runtime.errors import ArtifactError
-from pypto.runtime.json_fields import (
+from pypto.runtime.kernel_compiler import KernelCompiler
+from pypto.runtime.kernel_config import KernelConfig
+from pypto_store import locks
+from pypto_toolchains.json_fields import (
     FieldError,
     as_int,
     as_object,
@@ -45,9 +48,6 @@ from pypto.runtime.json_fields import (
     check_keys,
     parse_object,
 )
-from pypto.runtime.kernel_compiler import KernelCompiler
-from pypto.runtime.kernel_config import KernelConfig
-from pypto_store import locks
 
 SCHEMA = 2
 STAMP_NAME = "binary_context.json"

@@ -25,7 +25,7 @@ from pypto.ir.dtypes import BY_NAME
 from pypto.ir.nodes import Direction
 from pypto.ir.param_info import ParamInfo
 from pypto.runtime.errors import ArtifactError
-from pypto.runtime.json_fields import (
+from pypto_toolchains.json_fields import (
     FieldError,
     as_int,
     as_list,

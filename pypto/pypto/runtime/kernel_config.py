@@ -24,7 +24,8 @@ from typing import Any
 from pypto.backend import PLATFORMS, RuntimeKind
 from pypto.ir.nodes import Direction
 from pypto.runtime.errors import ArtifactError
-from pypto.runtime.json_fields import (
+from pypto.runtime.sdk import CORE_TYPES
+from pypto_toolchains.json_fields import (
     FieldError,
     as_flag,
     as_int,
@@ -36,7 +37,6 @@ from pypto.runtime.json_fields import (
     check_keys,
     parse_object,
 )
-from pypto.runtime.sdk import CORE_TYPES
 
 SCHEMA = 1
 FILE_NAME = "kernel_config.json"

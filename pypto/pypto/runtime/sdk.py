@@ -27,7 +27,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pypto.backend import PLATFORMS, RuntimeKind
-from pypto.runtime.json_fields import (
+from pypto_toolchains.json_fields import (
     FieldError,
     as_flag,
     as_int,
