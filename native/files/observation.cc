@@ -15,10 +15,12 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <vector>
 
 #include "read_batch.h"
 #include "sha256.h"
+#include "tree_digest.h"
 
 namespace pypto_native {
 namespace {
@@ -29,6 +31,9 @@ constexpr size_t kHeadBytes = 4096;
 constexpr size_t kMostHeaders = 256;
 constexpr uint64_t kMostNoteBytes = 64 * 1024;
 constexpr uint32_t kMostIdBytes = 64;
+// As pypto_toolchains.disk has them.
+const std::vector<std::string_view> kNoModules = {"__pycache__", "dist-packages", "site-packages",
+                                                  "test"};
 
 std::string hexadecimal(const unsigned char* bytes, size_t count) {
   constexpr char kDigits[] = "0123456789abcdef";
@@ -187,6 +192,15 @@ std::optional<std::string> native_identity(int fd) {
   return digest ? std::optional<std::string>("sha256:" + *digest) : std::nullopt;
 }
 
+std::optional<std::string> digest_of_tree(const std::string& path,
+                                          const std::vector<std::string_view>& skipped) {
+  try {
+    return tree_digest(path, skipped);
+  } catch (const std::system_error&) {
+    return std::nullopt;
+  }
+}
+
 template <class Ask>
 std::optional<std::string> of_file(const char* path, Ask ask) {
   const Descriptor file(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -206,6 +220,8 @@ bool still_holds(std::string_view kind, const std::string& path, std::string_vie
   if (kind == "identity") found = of_file(name, native_identity);
   if (kind == "sha256") found = of_file(name, content_digest);
   if (kind == "listing") found = listing(name);
+  if (kind == "tree") found = digest_of_tree(path, {});
+  if (kind == "modules") found = digest_of_tree(path, kNoModules);
   return found && *found == answer;
 }
 

@@ -13,11 +13,16 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from pypto_toolchains.elf import MalformedElf, NotElf, native_identity
+from pypto_toolchains.packages import FileHasher, hash_files
+from pypto_toolchains.tree import tree_digest
 
 Observation = Sequence[str]
 """A kind of question (a name of `QUESTIONS`), the path it is about, and the answer."""
 
 _PRESENT, _ABSENT = "1", ""
+
+# Of Python's library: what was made from it, what was installed beside it, and its tests.
+_NO_MODULES = ("__pycache__", "dist-packages", "site-packages", "test")
 
 
 class Disk(Protocol):
@@ -54,9 +59,21 @@ class Disk(Protocol):
         """
         ...
 
+    def tree(self, path: str) -> str:
+        """The digest (see `tree`) of every file below a directory; empty where there is none."""
+        ...
+
+    def modules(self, path: str) -> str:
+        """The same of a directory of Python's library, without what was made from it, installed
+        beside it, or tests it."""
+        ...
+
 
 class SystemDisk:
-    """The file system as it is."""
+    """The file system as it is. `hasher` is for many files at once."""
+
+    def __init__(self, hasher: FileHasher = hash_files) -> None:
+        self._hasher = hasher
 
     def is_executable(self, path: str) -> bool:
         """As Disk has it."""
@@ -102,6 +119,14 @@ class SystemDisk:
         except (FileNotFoundError, NotADirectoryError):
             return ""
 
+    def tree(self, path: str) -> str:
+        """As Disk has it."""
+        return tree_digest(path, (), self._hasher)
+
+    def modules(self, path: str) -> str:
+        """As Disk has it."""
+        return tree_digest(path, _NO_MODULES, self._hasher)
+
 
 SYSTEM_DISK = SystemDisk()
 
@@ -113,6 +138,8 @@ QUESTIONS: dict[str, Callable[[Disk, str], str]] = {
     "identity": lambda disk, path: disk.identity(path),
     "sha256": lambda disk, path: disk.sha256(path),
     "listing": lambda disk, path: disk.listing(path),
+    "tree": lambda disk, path: disk.tree(path),
+    "modules": lambda disk, path: disk.modules(path),
 }
 
 
@@ -162,6 +189,14 @@ class WatchedDisk:
     def listing(self, path: str) -> str:
         """As Disk has it."""
         return self._ask("listing", path)
+
+    def tree(self, path: str) -> str:
+        """As Disk has it."""
+        return self._ask("tree", path)
+
+    def modules(self, path: str) -> str:
+        """As Disk has it."""
+        return self._ask("modules", path)
 
 
 def unchanged(observations: Iterable[Observation]) -> bool:

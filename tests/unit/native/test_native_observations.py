@@ -37,7 +37,14 @@ def paths(tmp_path: Path) -> list[str]:
     (tmp_path / "around").symlink_to("around")
     (tmp_path / "away").symlink_to(sys.executable)
     (tmp_path / os.fsdecode(b"odd\xff")).symlink_to(os.fsdecode(b"\xfe"))
-    (tmp_path / "directory").mkdir()
+    (tmp_path / "directory" / "below" / "test").mkdir(parents=True)
+    (tmp_path / "directory" / "below" / "up").symlink_to("..")
+    (tmp_path / "directory" / "away").symlink_to(tmp_path / "tools")
+    for name in ("below/file", "below.file", "below/test/file", os.fsdecode(b"\xff"), "line\nend"):
+        (tmp_path / "directory" / name).write_text(name, errors="surrogateescape")
+    os.mkfifo(tmp_path / "directory" / "pipe")
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "tool").symlink_to(sys.executable)
     names = ["absent", "script/below", *sorted(os.listdir(tmp_path))]
     return [*filter(None, tools), sys.executable, *(f"{tmp_path}/{name}" for name in names)]
 

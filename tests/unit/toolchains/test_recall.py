@@ -97,6 +97,8 @@ class Place:
         disk.identity(str(self.link))
         disk.sha256(str(self.plain))
         disk.sha256(str(self.script))
+        disk.tree(str(self.full))
+        disk.modules(str(self.full))
         with pytest.raises(NotElf):
             disk.identity(str(self.script))
         with pytest.raises(FileNotFoundError):
