@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 _WITH_TARGETS = frozenset(
     {
@@ -40,10 +41,6 @@ _STARTUP_WITH_VALUE = frozenset(
 _BUILD_ONLY_TARGETS = frozenset({"//:wheel", "//:wheel_inputs", "//:sdist"})
 _BUILD_ONLY_PACKAGES = ("//native/", "//pypto/", "//store/", "//toolchains/")
 
-# Patterns, alone or within a query, that take in the tests of pages: //..., //tests/... and theirs.
-_PAGE_TESTS = re.compile(r"(?:^|[^\w./-])(?://)?(?:\.\.\.|tests/(?:\.\.\.|browser\b))")
-_NO_PAGE_TESTS = re.compile(r"-(?://)?tests/(?:\.\.\.|browser(?:/\.\.\.)?)$")
-
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -63,16 +60,33 @@ class Command:
         """The environments that have to be there before Bazel runs this."""
         if not self.has_targets:
             return ()
-        if self.name == "build" and self.targets and all(map(_needs_only_build, self.targets)):
+        compiles = self.name in ("build", "run")
+        if compiles and self.targets and all(map(_needs_only_build, self.targets)):
             return ("build",)
         return ("build", "test")
 
     @property
-    def needs_browser(self) -> bool:
-        """Whether a browser has to be there before Bazel runs this."""
-        if any(map(_NO_PAGE_TESTS.match, self.arguments)):
+    def configs(self) -> tuple[str, ...]:
+        """The names that ``--config`` options give, in their order."""
+        words = self.arguments
+        if self.name == "run" and "--" in words:
+            words = words[: words.index("--")]
+        joined = [word.partition("=")[2] for word in words if word.startswith("--config=")]
+        apart = [value for word, value in pairwise(words) if word == "--config"]
+        return (*joined, *apart)
+
+    def takes_in(self, package: str) -> bool:
+        """Whether a pattern, alone or within a query, may name a target of ``package``.
+
+        ``package`` is written without slashes in front; packages below it count as it.
+        """
+        parents = [package[: match.start()] for match in re.finditer("/", package)]
+        above = "|".join(re.escape(f"{parent}/...") for parent in parents) or "(?!)"
+        named = rf"(?:^|[^\w./-])(?://)?(?:\.\.\.|{above}|{re.escape(package)}(?![\w.-]))"
+        left_out = rf"-(?://)?(?:{above}|{re.escape(package)}(?:/\.\.\.)?)$"
+        if not self.has_targets or any(re.match(left_out, word) for word in self.arguments):
             return False
-        return self.has_targets and any(map(_PAGE_TESTS.search, self.arguments))
+        return any(re.search(named, word) for word in self.arguments)
 
     @property
     def targets(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """bazelw's main: prepare what the command needs, then run Bazel.
 
 bazelw <any Bazel command line>
-bazelw setup                make Bazel, both environments and the browser, run nothing
+bazelw setup                make Bazel, both environments and all that tests need, run nothing
 bazelw python ARGS...       the test environment's interpreter with the source tree's import roots
 """
 
@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bootstrap.command import Command, parse_command
-from bootstrap.debian_browser import browser_path, ensure_browser
 from bootstrap.environments import RECIPES, ensure_environment, environment_path
 from bootstrap.failure import SetupError
 from bootstrap.find_bazel import find_bazel
@@ -24,6 +23,7 @@ from bootstrap.inner_loop import link_outputs
 from bootstrap.progress import Progress
 from bootstrap.rcfile import write_bazelrc
 from bootstrap.settings import Settings
+from bootstrap.supplies import SUPPLIES
 
 # What the build and its tests see of the environments; "tools" is for the set-up alone.
 _VISIBLE = ("build", "test")
@@ -58,8 +58,9 @@ def _run(words: list[str], settings: Settings, progress: Progress) -> int:
     bazel = find_bazel(settings, progress)
     for name in command.environments:
         ensure_environment(RECIPES[name], settings, progress)
-    if command.needs_browser:
-        ensure_browser(settings, progress)
+    for supply in SUPPLIES:
+        if supply.is_wanted(command):
+            supply.ensure(settings, progress)
     return _run_bazel(command, bazel, compiler, settings)
 
 
@@ -68,7 +69,8 @@ def _set_up(settings: Settings, progress: Progress) -> int:
     bazel = find_bazel(settings, progress)
     for name in _VISIBLE:
         ensure_environment(RECIPES[name], settings, progress)
-    ensure_browser(settings, progress)
+    for supply in SUPPLIES:
+        supply.ensure(settings, progress)
     progress.note(f"ready: {bazel}")
     return 0
 
@@ -80,8 +82,11 @@ def _run_python(arguments: list[str], settings: Settings, progress: Progress) ->
 
 
 def _run_bazel(command: Command, bazel: Path, compiler: str, settings: Settings) -> int:
-    environments = {name: environment_path(RECIPES[name], settings) for name in _VISIBLE}
-    rc = write_bazelrc(settings, environments, browser_path(settings), compiler)
+    directories = {
+        f"PYPTO_{name.upper()}_ENV": environment_path(RECIPES[name], settings) for name in _VISIBLE
+    }
+    directories |= {supply.variable: supply.path(settings) for supply in SUPPLIES}
+    rc = write_bazelrc(settings, directories, compiler)
     argv = [
         str(bazel),
         f"--output_user_root={settings.cache / 'out'}",

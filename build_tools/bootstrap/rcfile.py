@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
 
 from bootstrap.settings import Settings
@@ -11,17 +12,16 @@ from bootstrap.steps import write_atomically
 _DISK_CACHE_LIMIT = "6G"
 
 
-def write_bazelrc(
-    settings: Settings, environments: dict[str, Path], browser: Path, compiler: str
-) -> Path:
-    """Write the file, named by its content, and return it."""
+def write_bazelrc(settings: Settings, directories: Mapping[str, Path], compiler: str) -> Path:
+    """Write the file, named by its content, and return it.
+
+    ``directories`` is what repository rules point at, by the variable that they read.
+    """
     settings.cache.mkdir(parents=True, exist_ok=True)  # a mounted directory has to exist
     lines = [
-        f"common --repo_env=PYPTO_{name.upper()}_ENV={path}"
-        for name, path in sorted(environments.items())
+        f"common --repo_env={variable}={path}" for variable, path in sorted(directories.items())
     ]
     lines += [
-        f"common --repo_env=PYPTO_BROWSER={browser}",
         # Part of every action's key; see host.compiler_identity.
         f"build --action_env=PYPTO_HOST_COMPILER={compiler}",
         f"build --host_action_env=PYPTO_HOST_COMPILER={compiler}",

@@ -97,7 +97,7 @@ def relock_debian() -> None:
 if __name__ == "__main__":
     wanted = sys.argv[1:] or ["python", "debian"]
     if "python" in wanted:
-        for lock in ("tools", "build", "test"):
+        for lock in ("tools", "build", "test", "zig"):
             relock_python(lock)
     if "debian" in wanted:
         relock_debian()

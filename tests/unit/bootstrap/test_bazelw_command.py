@@ -14,6 +14,7 @@ from bootstrap.inner_loop import link_outputs
 from bootstrap.rcfile import hidden_by_sandbox, write_bazelrc
 from bootstrap.registry import write_registry
 from bootstrap.settings import Settings
+from bootstrap.supplies import SUPPLIES
 
 MakeSettings = Callable[..., Settings]
 
@@ -33,6 +34,7 @@ MakeSettings = Callable[..., Settings]
         ("build", ("build", "test")),
         ("test //native/...", ("build", "test")),
         ("run //docs/examples:quickstart", ("build", "test")),
+        ("run //toolchains/zig:install -- //elsewhere", ("build",)),
         ("query //...", ("build", "test")),
     ],
 )
@@ -52,6 +54,7 @@ def test_only_what_a_command_needs_is_made(line: str, needed: tuple[str, ...]) -
         ("test -- //... -//tests/browser/...", False),
         ("test -- //... -//tests/...", False),
         ("test //tests/unit/...", False),
+        ("test //tests/browser-less/...", False),
         ("build //native/... //pypto/...", False),
         ("build //:wheel", False),
         ("run //docs/examples:quickstart", False),
@@ -59,8 +62,31 @@ def test_only_what_a_command_needs_is_made(line: str, needed: tuple[str, ...]) -
         ("info //...", False),
     ],
 )
-def test_the_browser_is_made_for_the_tests_of_pages_alone(line: str, needed: bool) -> None:
-    assert parse_command(line.split()).needs_browser is needed
+def test_a_package_is_taken_in_by_patterns_that_may_name_its_targets(
+    line: str, needed: bool
+) -> None:
+    assert parse_command(line.split()).takes_in("tests/browser") is needed
+
+
+@pytest.mark.parametrize(
+    ("line", "made"),
+    [
+        ("test //...", {"PYPTO_BROWSER", "PYPTO_ZIG"}),
+        ("test //tests/browser/...", {"PYPTO_BROWSER"}),
+        ("build //toolchains/zig:kernel", {"PYPTO_ZIG"}),
+        ("build //toolchains/pypto_toolchains", set()),
+        ("build --config=hermetic //:wheel", {"PYPTO_ZIG"}),
+        ("build --config hermetic //:wheel", {"PYPTO_ZIG"}),
+        ("run --config=asan //native/ptoas -- --config=hermetic", set()),
+        ("build --config=asan //native/...", set()),
+        ("shutdown --config=hermetic", set()),
+    ],
+)
+def test_what_is_large_is_made_for_the_commands_that_need_it_alone(
+    line: str, made: set[str]
+) -> None:
+    command = parse_command(line.split())
+    assert {s.variable for s in SUPPLIES if s.is_wanted(command)} == made
 
 
 def test_the_arguments_of_a_run_program_are_no_targets() -> None:
@@ -105,16 +131,16 @@ def test_the_written_file_points_at_what_bazelw_made(
     make_settings: MakeSettings, tmp_path: Path
 ) -> None:
     text = write_bazelrc(
-        make_settings(), {"test": tmp_path / "t"}, tmp_path / "b", "abc"
+        make_settings(), {"PYPTO_TEST_ENV": tmp_path / "t", "PYPTO_ZIG": tmp_path / "z"}, "abc"
     ).read_text()
     assert f"common --repo_env=PYPTO_TEST_ENV={tmp_path / 't'}\n" in text
-    assert f"common --repo_env=PYPTO_BROWSER={tmp_path / 'b'}\n" in text
+    assert f"common --repo_env=PYPTO_ZIG={tmp_path / 'z'}\n" in text
     assert "build --action_env=PYPTO_HOST_COMPILER=abc\n" in text
 
 
 def test_the_same_settings_give_the_same_file(make_settings: MakeSettings, tmp_path: Path) -> None:
     """Another name would restart Bazel's server at every command."""
-    arguments = (make_settings(), {"build": tmp_path}, tmp_path / "b", "abc")
+    arguments = (make_settings(), {"PYPTO_BUILD_ENV": tmp_path}, "abc")
     assert write_bazelrc(*arguments) == write_bazelrc(*arguments)
 
 

@@ -1,0 +1,46 @@
+"""What is made only for the commands that need it: large, and of no use to the rest.
+
+A row here is all that bazelw has to know of such a thing: it is made when a command's patterns take
+in a package whose targets need it, and Bazel's repository rule is told its place by ``variable``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bootstrap.command import Command
+from bootstrap.debian_browser import browser_path, ensure_browser
+from bootstrap.progress import Progress
+from bootstrap.settings import Settings
+from bootstrap.zig_compiler import ensure_zig, zig_path
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """One such thing. ``packages`` are written without slashes in front."""
+
+    variable: str
+    path: Callable[[Settings], Path]
+    ensure: Callable[[Settings, Progress], Path]
+    packages: tuple[str, ...]
+    config: str | None = None
+
+    def is_wanted(self, command: Command) -> bool:
+        """Whether it has to be there before Bazel runs ``command``."""
+        if command.has_targets and self.config in command.configs:
+            return True
+        return any(map(command.takes_in, self.packages))
+
+
+SUPPLIES = (
+    Supply("PYPTO_BROWSER", browser_path, ensure_browser, ("tests/browser",)),
+    Supply(
+        "PYPTO_ZIG",
+        zig_path,
+        ensure_zig,
+        ("toolchains/zig", "tests/starlark", "tests/integration/identity"),
+        config="hermetic",
+    ),
+)
