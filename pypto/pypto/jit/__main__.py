@@ -1,4 +1,4 @@
-"""``python -m pypto.jit``: warm kernels up, and list what a root holds."""
+"""``python -m pypto.jit``: warm kernels up, list what a root holds, and build it once more."""
 
 from __future__ import annotations
 
@@ -16,14 +16,7 @@ INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and run the command; gives the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m pypto.jit", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    warm = commands.add_parser("warm", help="build the kernels of a configuration ahead of use")
-    warm.add_argument("--module", required=True, help="the trusted module that has the kernels")
-    warm.add_argument("--config", required=True, type=Path, help="the JSON configuration")
-    stat = commands.add_parser("stat", help="list the entries of a cache root")
-    stat.add_argument("--root", required=True, help="the cache root")
-    options = parser.parse_args(arguments)
+    options = _parsed(sys.argv[1:] if arguments is None else arguments)
     try:
         status = _run(options)
         if sys.stdout is not None:
@@ -39,6 +32,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNWRITTEN
     return status
+
+
+def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m pypto.jit", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    warm = commands.add_parser("warm", help="build the kernels of a configuration ahead of use")
+    warm.add_argument("--module", required=True, help="the trusted module that has the kernels")
+    warm.add_argument("--config", required=True, type=Path, help="the JSON configuration")
+    stat = commands.add_parser("stat", help="list the entries of a cache root")
+    stat.add_argument("--root", required=True, help="the cache root")
+    again = commands.add_parser("verify", help="build entries again, and compare every byte")
+    if "verify" in arguments:
+        from pypto.jit.verify import add_arguments
+
+        add_arguments(again)
+    return parser.parse_args(arguments)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -59,6 +68,10 @@ def _command(options: argparse.Namespace, out: TextIO, err: TextIO) -> int:
         from pypto.jit.stat import stat as run_stat
 
         return run_stat(options.root, out, err)
+    if options.command == "verify":
+        from pypto.jit.verify import verify as run_verify
+
+        return run_verify(options, out, err)
     from pypto.jit.warm import warm as run_warm
 
     return run_warm(options.module, options.config, out, err)

@@ -33,6 +33,7 @@ from pypto.runtime.run_config import RunConfig
 if TYPE_CHECKING:
     from pypto.ir.external import ExternalKernel
     from pypto.language.extern import StrPath
+    from pypto_store import ArtifactKey, CacheConfig
 
 _Values = TypeVar("_Values")
 
@@ -142,6 +143,16 @@ class JITFunction(Declared):
         self._entry()
         snapshot, signature = self._source()
         bind_arguments(snapshot.entry, _bind(signature, (), arguments).arguments)
+
+    def identify(
+        self, config: RunConfig, cache: CacheConfig, arguments: Mapping[str, Any]
+    ) -> tuple[ArtifactKey, Recipe] | str:
+        """The key that `compile` has under the enabled `cache`, and how to build it anew.
+
+        Or why it has none. Touches no counter, and nothing of the cache but to read in it.
+        """
+        recipe = self._recipe((), arguments, config)
+        return RESOLVER.identify(recipe.snapshot, recipe.specialization, cache, read_surroundings())
 
     def _recipe(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any], config: RunConfig | None

@@ -42,7 +42,7 @@ def evidence(
     subject = snapshot.functions[0][0].unit
     records = [
         EvidenceRecord.of("format", FORMAT, [Input("", "number", str(FORMAT_NUMBER))]),
-        EvidenceRecord.of("environment", identity.digest, _environment(identity)),
+        EvidenceRecord.of("environment", identity.digest, environment_inputs(identity)),
         EvidenceRecord.of("source", key.source, [*_sources(snapshot), *_externs(externs)], subject),
         EvidenceRecord.of("specialization", specialization.digest, _arguments(specialization)),
     ]
@@ -56,7 +56,8 @@ def evidence(
     return tuple(records)
 
 
-def _environment(identity: ToolchainIdentity) -> Iterator[Input]:
+def environment_inputs(identity: ToolchainIdentity) -> Iterator[Input]:
+    """The settings and facts that an identity is made of, in its order."""
     for name, value in identity.settings:
         if value is not None:
             yield Input("setting", name, value)

@@ -16,10 +16,11 @@ STATISTICS = Statistics()
 LEVELS = PolicyLevels()
 TEXTS = ModuleTexts()
 MEMORY = TextMemory()
+TOOLCHAIN = Toolchain()
 RESOLVER = Resolver(
     statistics=STATISTICS,
     levels=LEVELS,
-    toolchain=Toolchain(),
+    toolchain=TOOLCHAIN,
     clock=time.perf_counter_ns,
     memory=MEMORY,
 )

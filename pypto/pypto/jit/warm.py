@@ -64,7 +64,7 @@ def warm(module: str, config: Path, out: TextIO, err: TextIO) -> int:
     try:
         file = load(config)
         with redirect_stdout(err):
-            jobs = _jobs(file, _module(module))
+            jobs = jobs_of(file, module_named(module))
     except WarmupFileError as error:
         for problem in error.problems:
             print(f"error: {problem}", file=err)
@@ -82,7 +82,8 @@ def warm(module: str, config: Path, out: TextIO, err: TextIO) -> int:
     return BUILD_FAILED if any(result.error is not None for result in results) else OK
 
 
-def _module(name: str) -> ModuleType:
+def module_named(name: str) -> ModuleType:
+    """The trusted module of a command line, imported; WarmupFileError if it cannot be."""
     # As `python -m` does: a module beside the user's shell is found.
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -92,7 +93,11 @@ def _module(name: str) -> ModuleType:
         raise WarmupFileError(f"module {name!r} cannot be imported: {error!r}") from error
 
 
-def _jobs(file: WarmupFile, module: ModuleType) -> list[Job]:
+def jobs_of(file: WarmupFile, module: ModuleType) -> list[Job]:
+    """Every request of a configuration, checked against its module; builds nothing.
+
+    WarmupFileError with all that is wrong.
+    """
     return all_of(
         partial(_job, f"requests[{index}]", request, module)
         for index, request in enumerate(file.requests)
