@@ -48,17 +48,31 @@ def identity_namespace(environ: Mapping[str, str]) -> IdentityNamespace:
     policy = environ.get(POLICY_VARIABLE, "build")
     if policy not in POLICY_NAMES:
         raise ValueError(f"{POLICY_VARIABLE}={policy!r} is none of {', '.join(POLICY_NAMES)}")
+    described_toolchain(environ)
+    return IdentityNamespace(policy, environ.get(EPOCH_VARIABLE) or None)
+
+
+def described_toolchain(environ: Mapping[str, str]) -> str | None:
+    """The description of the toolchain that is used instead of the machine's tools, or None.
+
+    Raises ValueError where the hermetic policy and the description are not given together. Another
+    policy's name may be anything: it selects no tools.
+    """
+    policy = environ.get(POLICY_VARIABLE, "build")
     described = environ.get(TOOLCHAIN_VARIABLE)
-    if policy == "hermetic" and not described:
-        raise ValueError(
-            f"{POLICY_VARIABLE}=hermetic needs {TOOLCHAIN_VARIABLE}, the toolchain's description"
-        )
-    if described and policy != "hermetic":
+    if policy == "hermetic":
+        if not described:
+            raise ValueError(
+                f"{POLICY_VARIABLE}=hermetic needs {TOOLCHAIN_VARIABLE}, the toolchain's "
+                f"identity.json; set it, or unset {POLICY_VARIABLE}"
+            )
+        return described
+    if described:
         raise ValueError(
             f"{TOOLCHAIN_VARIABLE} is set but {POLICY_VARIABLE} is {policy!r}; "
             f"set it to hermetic, or unset {TOOLCHAIN_VARIABLE}"
         )
-    return IdentityNamespace(policy, environ.get(EPOCH_VARIABLE) or None)
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +92,19 @@ class TargetTools:
     """What a build for `platform` starts: compilers as the SDK spells them, each once.
 
     `device` says that kernels are made by the device toolkit, and not by one of the compilers.
+    `invocations` are the kinds of compiles: a compiler, and the options that the SDK gives it.
     """
 
     platform: str
     compilers: tuple[str, ...]
     device: bool
+    invocations: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def options_of(self, compiler: str) -> tuple[str, ...]:
+        """The options of all compiles by one of the compilers."""
+        return tuple(
+            option for used, options in self.invocations if used == compiler for option in options
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pypto_toolchains.disk import SYSTEM_DISK, Disk
 from pypto_toolchains.elf import MalformedElf, NotElf
 from pypto_toolchains.evidence import Unavailable
-from pypto_toolchains.interpreter import InterpreterUnknown, interpreter_facts
+from pypto_toolchains.interpreter import Interpreter, InterpreterUnknown, interpreter_facts
 from pypto_toolchains.packages import PackageRoot, SourceHashes, package_digests
 
 COMPONENT = "pypto"
@@ -19,12 +19,15 @@ class Installation:
     """What is imported, as found by the caller. All paths are absolute.
 
     `packages` are the imported roots, `runtime_part` the (package, subdirectory) of theirs that
-    dispatches, `native` the extension actually imported.
+    dispatches, `native` the extension actually imported, `sdk_root` the directory of the SDK that
+    came with them, `interpreter` what runs them.
     """
 
     packages: tuple[PackageRoot, ...]
     runtime_part: tuple[str, str]
     native: str
+    sdk_root: str
+    interpreter: Interpreter
 
     def digests(self, hashes: SourceHashes) -> dict[str, str]:
         """The digests of the packages and of the runtime part, by name. OSError."""
@@ -66,7 +69,7 @@ class InstalledProduct:
             return self._facts
         installation = self.installation
         try:
-            interpreter = interpreter_facts(self._disk)
+            interpreter = interpreter_facts(installation.interpreter, self._disk)
             native = self._disk.identity(installation.native)
             self.digests = installation.digests(self._hashes)
         except InterpreterUnknown as error:

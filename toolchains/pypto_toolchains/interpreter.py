@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import platform
 import sys
+from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
 
 from pypto_toolchains.disk import SYSTEM_DISK, Disk
@@ -10,33 +12,51 @@ from pypto_toolchains.elf import MalformedElf, NotElf
 
 
 class InterpreterUnknown(Exception):
-    """The running interpreter cannot be identified; the text says why."""
+    """The interpreter cannot be identified; the text says why."""
 
 
-def interpreter_place() -> tuple[str, str, str]:
-    """What `interpreter_facts` starts from: version, ABI, and the path as it was started by."""
-    return (sys.version, _abi(), sys.executable)
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """A Python interpreter as it describes itself.
 
-
-def _abi() -> str:
-    return f"{sys.implementation.cache_tag} {EXTENSION_SUFFIXES[0]}"
-
-
-def interpreter_facts(disk: Disk = SYSTEM_DISK) -> tuple[tuple[str, str], ...]:
-    """Version, ABI, resolved executable path, and Build-ID (or content) of this interpreter.
-
-    Raises InterpreterUnknown if there is no readable native executable behind ``sys.executable``.
+    `version` is its full text, with the build's date and compiler, `release` its number alone.
+    `executable` is the path it was started by, empty where it is embedded in another program.
     """
-    if not sys.executable:
+
+    version: str
+    release: str
+    abi: str
+    executable: str
+
+    @classmethod
+    def running(cls) -> Interpreter:
+        """The one that runs this."""
+        abi = f"{sys.implementation.cache_tag} {EXTENSION_SUFFIXES[0]}"
+        return cls(sys.version, platform.python_version(), abi, sys.executable)
+
+
+def interpreter_facts(
+    interpreter: Interpreter, disk: Disk = SYSTEM_DISK
+) -> tuple[tuple[str, str], ...]:
+    """Version, ABI, resolved executable path, and Build-ID (or content) of an interpreter.
+
+    Raises InterpreterUnknown if there is no readable native executable behind its path.
+    """
+    if not interpreter.executable:
         raise InterpreterUnknown("sys.executable is empty: the interpreter is embedded")
-    executable = disk.resolved(sys.executable)
+    executable = disk.resolved(interpreter.executable)
     try:
         identity = disk.identity(executable)
     except (OSError, NotElf, MalformedElf) as error:
         raise InterpreterUnknown(f"cannot identify {executable}: {error}") from error
     return (
-        ("python.version", sys.version),
-        ("python.abi", _abi()),
+        ("python.version", interpreter.version),
+        ("python.abi", interpreter.abi),
         ("python.executable", executable),
         ("python.native", identity),
     )
+
+
+def portable_interpreter_facts(interpreter: Interpreter) -> tuple[tuple[str, str], ...]:
+    """Release and ABI: what is the same of an interpreter on every machine that has it."""
+    return (("python.release", interpreter.release), ("python.abi", interpreter.abi))

@@ -16,6 +16,7 @@ from pypto_toolchains.identity import (
     identity_namespace,
 )
 from pypto_toolchains.installation import Installation, InstalledProduct
+from pypto_toolchains.interpreter import Interpreter
 from pypto_toolchains.packages import PackageRoot, hash_sources, package_digest
 from pypto_toolchains.policies import POLICIES
 from pypto_toolchains.records import ProbeRecords
@@ -51,7 +52,11 @@ class House:
 
     def capture(self) -> ToolchainIdentity | Unavailable:
         installation = Installation(
-            (PackageRoot("product", str(self.package)),), ("product", "runtime"), str(self.native)
+            (PackageRoot("product", str(self.package)),),
+            ("product", "runtime"),
+            str(self.native),
+            str(self.sdk),
+            Interpreter.running(),
         )
         namespace = identity_namespace(self.environ)
         request = IdentityRequest(

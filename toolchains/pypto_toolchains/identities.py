@@ -1,0 +1,193 @@
+"""The identities that the requests of one process need, each worked out once.
+
+An identity is remembered under everything it depends on but files: those stay as they are while
+the process lives. Another process recalls it from a record (see `recall`) by asking again what it
+rests on. What could not be identified is remembered by nobody: whoever mends it need not restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pypto_store.digest import Digest
+from pypto_toolchains.disk import SYSTEM_DISK, Disk, Observation, WatchedDisk
+from pypto_toolchains.environment import EnvironmentRegistry, variables_of_tools
+from pypto_toolchains.evidence import Unavailable
+from pypto_toolchains.identity import (
+    IdentityNamespace,
+    IdentityRequest,
+    Surroundings,
+    TargetTools,
+    ToolchainIdentity,
+)
+from pypto_toolchains.installation import Installation, InstalledProduct
+from pypto_toolchains.packages import FileHasher, SourceHashes
+from pypto_toolchains.policies import POLICIES
+from pypto_toolchains.recall import circumstances, decode, encode
+from pypto_toolchains.records import ProbeRecord, ProbeRecords
+from pypto_toolchains.sdk import SelectedSdk
+from pypto_toolchains.search import has_relative_entry
+
+# Lists whose relative entries make the working directory matter.
+_SEARCH_LISTS = ("LD_LIBRARY_PATH",)
+
+SdkReader = Callable[[str, Mapping[str, str], Disk], tuple[SelectedSdk, TargetTools] | Unavailable]
+"""Which SDK the environment selects and what it starts for a platform token, asking a disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """For what an identity is wanted: a platform token, the namespace, and what was read of the
+    world. `root` is the absolute path of the store that keeps what is known of tools."""
+
+    platform: str
+    namespace: IdentityNamespace
+    environ: Mapping[str, str]
+    cwd: str
+    root: str
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """How a process looks at files: in plain Python, or with the native extension's help.
+
+    `recheck` says whether the file system gives every answer again.
+    """
+
+    hasher: FileHasher
+    recheck: Callable[[Sequence[Observation]], bool]
+
+
+class Identities:
+    """See the module. Calls must not overlap.
+
+    `hashes` was begun for the installation's packages.
+    """
+
+    def __init__(
+        self,
+        installation: Installation,
+        hashes: SourceHashes,
+        read_sdk: SdkReader,
+        means: Means,
+    ) -> None:
+        self._installation = installation
+        self._hashes = hashes
+        self._read_sdk = read_sdk
+        self._means = means
+        self._disk = WatchedDisk(SYSTEM_DISK)
+        self._product = InstalledProduct(installation, hashes, self._disk)
+        self._variables = variables_of_tools()
+        self._known: dict[tuple[object, ...], ToolchainIdentity] = {}
+        self._validated: dict[tuple[object, ...], str | None] = {}
+        # What to keep of the identities that this process worked out itself, by their digests.
+        self._fresh: dict[Digest, ProbeRecord] = {}
+        self._remembered: set[tuple[str, str]] = set()
+
+    def identity(self, asked: Asked) -> ToolchainIdentity | Unavailable:
+        """The identity of the builds that were asked about, or what is missing for one."""
+        memo = self._memo(asked)
+        known = self._known.get((*memo, asked.cwd))
+        if known is not None:
+            return known
+        found: ToolchainIdentity | Unavailable | None = self._recalled(memo, asked.root)
+        if found is None:
+            found = self._captured(memo, asked)
+        if isinstance(found, ToolchainIdentity):
+            self._known[*memo, asked.cwd] = found
+        return found
+
+    def changed(self, asked: Asked) -> str | None:
+        """Why what is installed is not what was identified, or None: for misses, before building.
+
+        It may read every byte, once. What was found wrong is looked at again the next time.
+        """
+        memo = (*self._memo(asked), asked.cwd)
+        if memo not in self._validated:
+            request = self._request(asked, SYSTEM_DISK)
+            if isinstance(request, Unavailable):
+                return str(request)
+            reason = POLICIES[asked.namespace.policy]().validate(request)
+            if reason is not None:
+                return reason
+            self._validated[memo] = None
+        return None
+
+    def remember(self, identity: ToolchainIdentity, root: str) -> None:
+        """Keep below `root`, once, what had to be found out about tools.
+
+        The next process then starts no tool, and finds its identity by looking again at what this
+        one rests on.
+        """
+        fresh = self._fresh.get(identity.digest)
+        for record in (*identity.records, *(() if fresh is None else (fresh,))):
+            if (root, record[0]) not in self._remembered:
+                self._remembered.add((root, record[0]))
+                ProbeRecords(f"{root}/tools").save(*record)
+
+    def _memo(self, asked: Asked) -> tuple[object, ...]:
+        """All that an identity depends on but files and what is imported.
+
+        The working directory is left out where it is only a reason to look again.
+        """
+        environ = asked.environ
+        relative = any(
+            name in environ and has_relative_entry(environ[name]) for name in _SEARCH_LISTS
+        )
+        return (
+            asked.platform,
+            asked.namespace.policy,
+            asked.namespace.epoch,
+            asked.cwd if relative else None,
+            tuple([environ.get(name) for name in self._variables]),
+        )
+
+    def _circumstances(self, memo: tuple[object, ...]) -> str:
+        """The name under which an identity is recalled: all it depends on but files."""
+        one = self._installation
+        packages = tuple([(package.name, package.directory) for package in one.packages])
+        runs = one.interpreter
+        return circumstances(
+            (memo, packages, one.native, one.sdk_root, runs.version, runs.abi, runs.executable)
+        )
+
+    def _recalled(self, memo: tuple[object, ...], root: str) -> ToolchainIdentity | None:
+        """The identity that another process worked out, if all it rests on is as it was."""
+        recalled = decode(ProbeRecords(f"{root}/tools").load(self._circumstances(memo)))
+        if recalled is None or not self._means.recheck(recalled.observations):
+            return None
+        try:
+            sources = self._installation.digests(self._hashes)
+        except OSError:
+            return None
+        return recalled.identity if sources == recalled.sources else None
+
+    def _captured(self, memo: tuple[object, ...], asked: Asked) -> ToolchainIdentity | Unavailable:
+        disk = WatchedDisk(SYSTEM_DISK)
+        request = self._request(asked, disk)
+        if isinstance(request, Unavailable):
+            return request
+        identity = POLICIES[asked.namespace.policy]().capture(request)
+        if isinstance(identity, ToolchainIdentity) and identity.recallable:
+            observations = (*self._disk.observations, *disk.observations)
+            record = encode(identity, self._product.digests, observations)
+            self._fresh[identity.digest] = (self._circumstances(memo), record)
+        return identity
+
+    def _request(self, asked: Asked, disk: Disk) -> IdentityRequest | Unavailable:
+        read = self._read_sdk(asked.platform, asked.environ, disk)
+        if isinstance(read, Unavailable):
+            return read
+        sdk, target = read
+        return IdentityRequest(
+            namespace=asked.namespace,
+            target=target,
+            product=self._product,
+            sdk=sdk,
+            surroundings=Surroundings(asked.environ, asked.cwd, sdk.root),
+            registry=EnvironmentRegistry.load(),
+            records=ProbeRecords(f"{asked.root}/tools"),
+            disk=disk,
+            hasher=self._means.hasher,
+        )
