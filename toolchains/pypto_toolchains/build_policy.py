@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pypto_toolchains.device_toolchain import capture_device_toolchain
 from pypto_toolchains.evidence import Evidence, Unavailable
-from pypto_toolchains.gcc import capture_gcc
 from pypto_toolchains.identity import IdentityRequest, ToolchainIdentity, joined
 from pypto_toolchains.installation import ProductFacts
 from pypto_toolchains.ptoas import capture_ptoas
@@ -25,14 +25,9 @@ class BuildPolicy:
         """As IdentityPolicy has it."""
         world, sdk, disk = request.surroundings, request.sdk, request.disk
         environ = world.environ
-        if request.target.device:
-            return Unavailable(
-                "device_toolchain", f"platform {request.target.platform!r} needs a device toolkit"
-            )
         bundled = Path(sdk.root, "bin", "ptoas")
         ptoas = capture_ptoas(environ, bundled, Path(world.project_root), disk)
-        (compiler,) = request.target.compilers
-        device = capture_gcc(compiler, environ, world.project_root, request.records, disk)
+        device = capture_device_toolchain(request)
         isa = capture_isa(sdk, disk)
         # Last: the sources are being hashed meanwhile.
         facts = request.product.facts()
@@ -45,8 +40,7 @@ class BuildPolicy:
             ptoas,
             device.outcome,
         )
-        records = () if device.record is None else (device.record,)
-        return joined(request.namespace, outcomes, settings_of(request), records=records)
+        return joined(request.namespace, outcomes, settings_of(request), records=device.records)
 
     def validate(self, request: IdentityRequest) -> str | None:
         """As IdentityPolicy has it."""

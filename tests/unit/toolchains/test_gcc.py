@@ -1,18 +1,16 @@
 from __future__ import annotations
 
-import hashlib
 import json
-import math
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
-import pypto_toolchains.gcc as gcc
+import pypto_toolchains.gcc_probe as gcc_probe
 import pytest
-from pypto_toolchains.evidence import Evidence, Unavailable
-from pypto_toolchains.gcc import Capture, capture_gcc, select_driver
-from pypto_toolchains.records import ProbeRecords
+from pypto_toolchains.evidence import Unavailable
+from pypto_toolchains.gcc import Gcc, identify_gcc, select_driver
+from pypto_toolchains.records import ProbeRecords, sealed, unsealed
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
@@ -27,22 +25,28 @@ def records(tmp_path: Path) -> ProbeRecords:
     return ProbeRecords(str(tmp_path / "tools"))
 
 
-def capture(environ: dict[str, str], root: Path, records: ProbeRecords) -> Capture:
-    return capture_gcc("g++", environ, str(root), records)
+def outcome(
+    environ: dict[str, str], root: Path, records: ProbeRecords, *options: str
+) -> Gcc | Unavailable:
+    return identify_gcc("g++", options, environ, str(root), records)
 
 
-def evidence(captured: Capture) -> Evidence:
-    assert isinstance(captured.outcome, Evidence), captured.outcome
-    return captured.outcome
+def capture(environ: dict[str, str], root: Path, records: ProbeRecords, *options: str) -> Gcc:
+    found = outcome(environ, root, records, *options)
+    assert isinstance(found, Gcc), found
+    return found
 
 
 def test_names_the_driver_and_every_helper(
     environ: dict[str, str], tmp_path: Path, records: ProbeRecords
 ) -> None:
-    facts = dict(evidence(capture(environ, tmp_path, records)).facts)
-    for name in ("driver", "cc1plus", "as", "collect2", "ld"):
+    facts = dict(capture(environ, tmp_path, records).facts)
+    for name in ("cc1plus", "as", "collect2", "ld", "plugin"):
         assert Path(facts[f"{name}.path"]).is_absolute()
         assert facts[f"{name}.native"].startswith(("build-id:", "sha256:"))
+    assert facts["driver.path"] == shutil.which("g++", path=environ["PATH"])
+    assert facts["driver.executable"] == os.path.realpath(facts["driver.path"])
+    assert facts["driver.executed"] == facts["driver.invoked"]
     assert facts["driver.version"]
 
 
@@ -59,35 +63,39 @@ def test_a_kept_record_answers_without_starting_anything(
     def refuse(*_: object, **__: object) -> None:
         pytest.fail("a subprocess was started")
 
-    monkeypatch.setattr(gcc, "run_tool", refuse)
+    monkeypatch.setattr(gcc_probe, "run_tool", refuse)
     second = capture(environ, tmp_path, records)
     assert second.record is None
-    assert evidence(second).digest == evidence(first).digest
+    assert second.facts == first.facts
 
 
-def _checked(fields: dict[str, object]) -> bytes:
+def _whole(fields: dict[str, object]) -> bytes:
     """A record that is whole and still says something impossible."""
-    plain = {name: value for name, value in fields.items() if name != "sha256"}
-    encoded = json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()
-    return json.dumps({**plain, "sha256": hashlib.sha256(encoded).hexdigest()}).encode()
+    return sealed(json.dumps(fields).encode())
 
 
 @pytest.mark.parametrize(
     "damage",
     [
         lambda fields: b"{",
-        lambda fields: b"[" * 60_000,
-        lambda fields: b"[]",
+        lambda fields: json.dumps(fields).encode(),
+        lambda fields: sealed(b"{"),
+        lambda fields: sealed(b"[" * 60_000),
+        lambda fields: sealed(b"[]"),
         lambda fields: b" " * (1 << 20),
-        lambda fields: _checked({**fields, "schema": 2}),
-        lambda fields: _checked({**fields, "schema": True}),
-        lambda fields: _checked({**fields, "more": 1}),
-        lambda fields: _checked({**fields, "programs": []}),
-        lambda fields: _checked({**fields, "programs": [1]}),
-        lambda fields: _checked({**fields, "driver": "/other/g++"}),
-        lambda fields: json.dumps({**fields, "version": "9" + fields["version"]}).encode(),
-        lambda fields: json.dumps({**fields, "sha256": None}).encode(),
-        lambda fields: json.dumps({**fields, "version": math.nan}).encode(),
+        lambda fields: _whole({**fields, "schema": 3}),
+        lambda fields: _whole({**fields, "schema": 2.0}),
+        lambda fields: _whole({**fields, "more": 1}),
+        lambda fields: _whole({**fields, "programs": []}),
+        lambda fields: _whole({**fields, "programs": [1]}),
+        lambda fields: _whole({**fields, "programs": ["/a\0b"]}),
+        lambda fields: _whole({**fields, "programs": ["/a"] * 300}),
+        lambda fields: _whole({**fields, "specs": [["/a"]]}),
+        lambda fields: _whole({**fields, "cross": 1}),
+        lambda fields: _whole({**fields, "driver": "/other/g++"}),
+        lambda fields: _whole({**fields, "executable": "/other/g++"}),
+        lambda fields: _whole({name: fields[name] for name in fields if name != "plugin"}),
+        lambda fields: _whole(fields).replace(fields["version"].encode(), b"9"),
     ],
 )
 def test_a_damaged_record_probes_again(
@@ -97,10 +105,10 @@ def test_a_damaged_record_probes_again(
     assert first.record is not None
     digest, content = first.record
     assert callable(damage)
-    records.save(digest, damage(json.loads(content)))
+    records.save(digest, damage(json.loads(unsealed(content) or b"")))
     again = capture(environ, tmp_path, records)
     assert again.record == first.record
-    assert evidence(again).digest == evidence(first).digest
+    assert again.facts == first.facts
 
 
 def test_a_pipe_in_the_place_of_a_record_is_not_waited_for(
@@ -129,16 +137,16 @@ def test_a_helper_that_appears_earlier_on_the_path_is_noticed(
     assert found is not None
     shutil.copy(found, early / "as")
     second = capture(environ, tmp_path, records)
-    assert dict(evidence(second).facts)["as.path"] == str(early / "as")
-    assert evidence(second).digest != evidence(first).digest
+    assert dict(second.facts)["as.path"] == str(early / "as")
+    assert second.facts != first.facts
 
 
 def test_an_unused_directory_on_the_path_changes_nothing(
     environ: dict[str, str], tmp_path: Path, records: ProbeRecords
 ) -> None:
-    before = evidence(capture(environ, tmp_path, records)).digest
+    before = capture(environ, tmp_path, records).facts
     environ["PATH"] += f":{tmp_path / 'unused'}"
-    assert evidence(capture(environ, tmp_path, records)).digest == before
+    assert capture(environ, tmp_path, records).facts == before
 
 
 def test_a_relative_entry_is_taken_from_the_project_root(
@@ -154,7 +162,7 @@ def test_a_relative_entry_is_taken_from_the_project_root(
     shutil.copy(found, tools / "as")
     environ["PATH"] = "bin:" + environ["PATH"]
     monkeypatch.chdir(tmp_path)
-    facts = dict(evidence(capture(environ, tmp_path / "project", records)).facts)
+    facts = dict(capture(environ, tmp_path / "project", records).facts)
     assert facts["as.path"] == str(tools / "as")
 
 
@@ -165,9 +173,9 @@ def test_a_script_under_the_compilers_name_is_no_driver(
     script.write_text('#!/bin/sh\nexec /usr/bin/g++ "$@"\n')
     script.chmod(0o755)
     environ["PATH"] = f"{tmp_path}:{environ['PATH']}"
-    outcome = select_driver("g++", environ, str(tmp_path))
-    assert isinstance(outcome, Unavailable)
-    assert "script" in outcome.reason
+    driver = select_driver("g++", environ, str(tmp_path))
+    assert isinstance(driver, Unavailable)
+    assert "script" in driver.reason
 
 
 def test_a_wrapper_under_the_compilers_name_is_not_recognised(
@@ -178,9 +186,9 @@ def test_a_wrapper_under_the_compilers_name_is_not_recognised(
     shutil.copy(found, tmp_path / "ccache")
     (tmp_path / "g++").symlink_to("ccache")
     environ["PATH"] = f"{tmp_path}:{environ['PATH']}"
-    outcome = select_driver("g++", environ, str(tmp_path))
-    assert isinstance(outcome, Unavailable)
-    assert "wrapper" in outcome.reason
+    driver = select_driver("g++", environ, str(tmp_path))
+    assert isinstance(driver, Unavailable)
+    assert "wrapper" in driver.reason
 
 
 def test_a_native_wrapper_under_the_compilers_name_is_found_out(
@@ -195,15 +203,15 @@ def test_a_native_wrapper_under_the_compilers_name_is_found_out(
     )
     subprocess.run([str(real), "-x", "c", str(source), "-o", str(tmp_path / "g++")], check=True)
     environ["PATH"] = f"{tmp_path}:{environ['PATH']}"
-    outcome = capture(environ, tmp_path, records).outcome
-    assert isinstance(outcome, Unavailable)
-    assert "wrapper" in outcome.reason
+    found = outcome(environ, tmp_path, records)
+    assert isinstance(found, Unavailable)
+    assert "wrapper" in found.reason
 
 
 def test_a_missing_compiler_says_what_to_install(tmp_path: Path) -> None:
-    outcome = select_driver("g++", {"PATH": str(tmp_path)}, str(tmp_path))
-    assert isinstance(outcome, Unavailable)
-    assert "install g++" in outcome.reason
+    driver = select_driver("g++", {"PATH": str(tmp_path)}, str(tmp_path))
+    assert isinstance(driver, Unavailable)
+    assert "install it" in driver.reason
 
 
 def test_a_specs_file_of_the_driver_is_part_of_it(
@@ -212,10 +220,10 @@ def test_a_specs_file_of_the_driver_is_part_of_it(
     libraries = tmp_path / "lib"
     libraries.mkdir()
     environ["LIBRARY_PATH"] = str(libraries)
-    before = evidence(capture(environ, tmp_path, records))
+    before = capture(environ, tmp_path, records)
     (libraries / "specs").write_text("*lib:\n-lstdc++\n\n")
-    after = evidence(capture(environ, tmp_path, records))
-    assert before.digest != after.digest
+    after = capture(environ, tmp_path, records)
+    assert after.facts != before.facts
 
 
 def test_a_record_made_with_relative_search_paths_serves_its_directory_alone(
@@ -240,5 +248,5 @@ def test_the_linker_under_its_preferred_name_is_the_one_named(
     preferred.parent.mkdir()
     shutil.copy(linker, preferred)
     environ["COMPILER_PATH"] = str(preferred.parent)
-    facts = dict(evidence(capture(environ, tmp_path, records)).facts)
+    facts = dict(capture(environ, tmp_path, records).facts)
     assert facts["ld.path"] == str(preferred)
