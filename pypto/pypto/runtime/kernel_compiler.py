@@ -1,9 +1,10 @@
 """The owner of every compiler and linker invocation.
 
-All that is particular to a target (tool, flags, headers, helper sources) comes from the SDK. What
-is added here is what makes an invocation safe and its result reproducible: a private temporary
-directory that holds every byte the tools write, the CPU level, maps that keep directories out of
-the output, the time limit and the check of what came out.
+All that is particular to a target (tool, flags, headers, helper sources) comes from the SDK, and
+what is particular to a tool from `tool_commands`. What is added here is what makes an invocation
+safe and its result reproducible: a private temporary directory that holds every byte the tools
+write, the CPU level, maps that keep directories out of the output, the time limit and the check of
+what came out.
 
 Commands run in the SDK's root and spell its paths as the SDK does, so that they read the same
 wherever it is installed.
@@ -11,7 +12,6 @@ wherever it is installed.
 
 from __future__ import annotations
 
-import hashlib
 import struct
 import tempfile
 import threading
@@ -22,9 +22,8 @@ from pathlib import Path
 from pypto.backend import RuntimeKind, target_of
 from pypto.runtime.errors import BinaryError, ToolchainUnavailable
 from pypto.runtime.sdk import CORE_TYPES, Sdk, SdkError
-from pypto_toolchains.environment import EnvironmentRegistry
+from pypto.runtime.tool_commands import Command, MachineTools, Tools
 from pypto_toolchains.process import compiler_timeout, run_tool
-from pypto_toolchains.search import find_executable
 
 _OUTPUT_NAME = "output.so"
 _ELF_HEADER = struct.Struct("<4sBB10xHH")
@@ -37,9 +36,10 @@ class KernelCompiler:
     """Compiles kernels and orchestration functions of one target into shared libraries.
 
     ``cpu_level`` names the level of the host's instruction set that binaries may use, one of the
-    SDK's. ``environ`` is the environment that tools get and are searched in; the time limit
-    (PYPTO_COMPILER_TIMEOUT) is read from it here. ``build_dir`` moves the parent of the temporary
-    directories and keeps nothing. ``isa_root`` replaces the SDK's instruction set headers.
+    SDK's. ``tools`` are the compilers; without them, those that ``environ`` has, which get it. The
+    time limit (PYPTO_COMPILER_TIMEOUT) is read from ``environ`` here. ``build_dir`` moves the
+    parent of the temporary directories and keeps nothing. ``isa_root`` replaces the SDK's
+    instruction set headers.
 
     Raises ValueError for an unknown platform, runtime or level and SdkError where the SDK has no
     such target. Instances hold no open resource and may be used by several threads.
@@ -53,6 +53,7 @@ class KernelCompiler:
         runtime_name: str,
         cpu_level: str,
         environ: Mapping[str, str],
+        tools: Tools | None = None,
         build_dir: Path | None = None,
         isa_root: Path | None = None,
     ) -> None:
@@ -66,7 +67,8 @@ class KernelCompiler:
         self.cpu_level = cpu_level
         self.isa_root = None if isa_root is None else isa_root.absolute()
         self.timeout = compiler_timeout(environ)
-        self._environ = dict(environ)
+        self._tools = MachineTools(sdk, environ) if tools is None else tools
+        self._temporary = environ.get("TMPDIR", "")
         self._build_dir = build_dir
         self._target = sdk.target(platform)
 
@@ -157,28 +159,6 @@ class KernelCompiler:
             cancelled=cancelled,
         )
 
-    def tool_path(self, tool: str) -> Path:
-        """The executable that the SDK's tool name stands for in this environment.
-
-        A bare name is searched in PATH, whose relative entries count from `project_root` because
-        that is where tools run. ToolchainUnavailable if there is none.
-        """
-        spelling = self.sdk.tools[tool]
-        found = find_executable(spelling, self._environ.get("PATH"), str(self.project_root))
-        if found is not None:
-            return Path(found)
-        raise ToolchainUnavailable(
-            f"{self.platform}: the C++ compiler {spelling!r} was not found"
-            + ("" if "/" in spelling else " on PATH")
-            + f"; install it (on Debian: apt install {Path(spelling).name})"
-        )
-
-    def tools(self) -> Mapping[str, Path]:
-        """The executables that a build for this target starts, by SDK tool name."""
-        recipes = [self._target.incore, self._target.orchestration.get(self.runtime)]
-        names = sorted({recipe.tool for recipe in recipes if recipe is not None})
-        return {name: self.tool_path(name) for name in names}
-
     def reuse_context(self) -> Mapping[str, str] | None:
         """What else than its source decides a binary's bytes; ``None`` if that is not known.
 
@@ -186,19 +166,15 @@ class KernelCompiler:
         """
         if self.isa_root is not None:
             return None
-        context = {
+        recipes = [self._target.incore, self._target.orchestration.get(self.runtime)]
+        tools = sorted({recipe.tool for recipe in recipes if recipe is not None})
+        return {
             "platform": self.platform,
             "runtime": self.runtime.value,
             "cpu_level": self.cpu_level,
             "sdk_revision": self.sdk.revision,
+            **self._tools.context(tools),
         }
-        for name, path in self.tools().items():
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            context[f"tool.{name}"] = f"{path.resolve()} sha256:{digest}"
-        for name in EnvironmentRegistry.load().semantic:
-            if name in self._environ:
-                context[f"environment.{name}"] = self._environ[name]
-        return context
 
     def _require(self, path: Path) -> None:
         if not path.is_file():
@@ -217,29 +193,30 @@ class KernelCompiler:
         source = source.absolute()
         if not source.is_file():
             raise FileNotFoundError(f"{stage}: {source} does not exist")
-        executable = self.tool_path(tool)
+        command = self._tools.command(tool)
         # Levels are the host's; the cross compiler's target has one of its own.
         level = self.sdk.cpu_levels[self.cpu_level] if self._target.host else ()
         with self.temporary_directory() as scratch:
             output = scratch / _OUTPUT_NAME
-            run_tool(
-                [
-                    str(executable),
-                    *options,
-                    *level,
-                    *self._reproducible(source, scratch),
-                    str(source),
-                    *helpers,
-                    "-o",
-                    str(output),
-                ],
-                cwd=self.project_root,
-                # The tools' own temporary files must vanish with the directory, however they end.
-                environ={**self._environ, "TMPDIR": str(scratch), "LC_ALL": "C"},
-                timeout=self.timeout,
-                stage=stage,
-                cancelled=cancelled,
-            )
+            arguments = [
+                *command.dialect.spelled([*options, *level]),
+                *self._reproducible(command, source, scratch),
+            ]
+            for step in _steps(command, arguments, [str(source), *helpers], output):
+                run_tool(
+                    step,
+                    cwd=self.project_root,
+                    # What tools keep for themselves must vanish with the directory, however they
+                    # end.
+                    environ={
+                        **command.environ,
+                        **dict.fromkeys(command.scratch_variables, str(scratch)),
+                        "LC_ALL": "C",
+                    },
+                    timeout=self.timeout,
+                    stage=stage,
+                    cancelled=cancelled,
+                )
             try:
                 binary = output.read_bytes()
             except OSError as error:
@@ -247,7 +224,9 @@ class KernelCompiler:
         self._check_binary(binary, stage)
         return binary
 
-    def _reproducible(self, source: Path, scratch: Path) -> Iterator[str]:
+    def _reproducible(self, command: Command, source: Path, scratch: Path) -> Iterator[str]:
+        for directory, name in command.names:
+            yield f"-ffile-prefix-map={directory}={name}"
         yield f"-ffile-prefix-map={scratch}=build"
         yield f"-ffile-prefix-map={self.sdk.root}=sdk"
         if self.isa_root is not None:
@@ -264,7 +243,7 @@ class KernelCompiler:
         """
         parent = self._build_dir
         if parent is None:
-            declared = Path(self._environ.get("TMPDIR", ""))
+            declared = Path(self._temporary)
             parent = declared if declared.is_absolute() else Path("/tmp")  # noqa: S108
         else:
             parent.mkdir(parents=True, exist_ok=True)
@@ -281,3 +260,17 @@ class KernelCompiler:
             raise BinaryError(f"{stage}: the compiler's output is no 64-bit ELF file")
         if elf_type != _ELF_SHARED:
             raise BinaryError(f"{stage}: the compiler's output is no shared library")
+
+
+def _steps(
+    command: Command, arguments: Sequence[str], sources: Sequence[str], output: Path
+) -> Iterator[list[str]]:
+    """The command lines that make ``output`` of ``sources``, in order."""
+    link = command.dialect.link
+    if link is None:
+        yield [*command.argv, *arguments, *sources, "-o", str(output)]
+        return
+    objects = [str(output.with_name(f"{index}.o")) for index in range(len(sources))]
+    for source, made in zip(sources, objects, strict=True):
+        yield [*command.argv, *arguments, "-c", source, "-o", made]
+    yield [*command.argv, *arguments, *link, *objects, "-o", str(output)]

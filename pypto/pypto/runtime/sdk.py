@@ -1,14 +1,19 @@
 """The SDK: the assembler, the headers and what the compiler needs to know about each target.
 
-``sdk.json`` is the SDK's description of itself. Its grammar, schema 1::
+``sdk.json`` is the SDK's description of itself. Its grammar, schema 2::
 
-    schema      1
+    schema      2
     revision    64 hex digits: the digest of every other file of the SDK
-    tools       tool name -> executable name or path
+    tools       tool name -> executable name or path of a GCC driver
+    dialects    dialect name -> dialect; "gcc" is what flags are written in
     targets     platform token -> target
     cpu_levels  level name -> flags
     limits      architecture -> region name -> bytes
 
+    dialect        instead: flag -> flags that such a driver takes for it, none if it needs none,
+                   adds: flags that every command gets,
+                   link: flags of a link that is a command of its own, or null where one command
+                   compiles and links
     target         arch, host (runs in this process), incore (or null), orchestration,
                    optionally needs: what a target that is not built here lacks
     incore         tool, flags, core_flags, forced_header, admission, include_dirs
@@ -16,11 +21,13 @@
 
 Paths are relative to the SDK root and keep their spelling on command lines. A target is checked
 when it is first looked at, because a request needs one of them.
+
+Schema history: 2 has dialects; 1 knew GCC alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -40,9 +47,12 @@ from pypto_toolchains.json_fields import (
     parse_object,
 )
 
-SCHEMA = 1
+SCHEMA = 2
 METADATA_NAME = "sdk.json"
 CORE_TYPES = ("aic", "aiv")
+
+NATIVE_DIALECT = "gcc"
+"""The dialect of the SDK's own tools, in which its flags are written."""
 
 _REVISION_DIGITS = 64
 _MAX_METADATA_BYTES = 1 << 20
@@ -50,6 +60,25 @@ _MAX_METADATA_BYTES = 1 << 20
 
 class SdkError(RuntimeError):
     """The SDK is missing or its metadata cannot be used; says which file and what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a compiler driver differs from GCC's, in whose flags recipes are written.
+
+    ``link`` is ``None`` for a driver that compiles and links in one command.
+    """
+
+    name: str
+    instead: Mapping[str, tuple[str, ...]]
+    adds: tuple[str, ...]
+    link: tuple[str, ...] | None
+
+    def spelled(self, flags: Iterable[str]) -> tuple[str, ...]:
+        """``flags`` as such a driver takes them, and those that it gets besides."""
+        instead = self.instead
+        said = (word for flag in flags for word in instead.get(flag, (flag,)))
+        return (*said, *self.adds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +126,7 @@ class Sdk:
     root: Path
     revision: str
     tools: Mapping[str, str]
+    dialects: Mapping[str, Dialect]
     targets: Mapping[str, SdkTarget]
     cpu_levels: Mapping[str, tuple[str, ...]]
     limits: Mapping[str, Mapping[str, int]]
@@ -186,16 +216,20 @@ def _sdk(root: Path, path: Path, document: dict[str, Any]) -> Sdk:
     check_keys(
         document,
         "the document",
-        {"schema", "revision", "tools", "targets", "cpu_levels", "limits"},
+        {"schema", "revision", "tools", "dialects", "targets", "cpu_levels", "limits"},
     )
     revision = as_text(document["revision"], "revision")
     if len(revision) != _REVISION_DIGITS or set(revision) - set("0123456789abcdef"):
         raise FieldError(f"revision must be {_REVISION_DIGITS} lower-case hex digits")
     tools = _table(document["tools"], "tools", lambda where, value: as_text(value, where))
+    dialects = _table(document["dialects"], "dialects", _dialect)
+    if NATIVE_DIALECT not in dialects:
+        raise FieldError(f"dialects lacks {NATIVE_DIALECT!r}")
     return Sdk(
         root=root,
         revision=revision,
         tools=tools,
+        dialects=dialects,
         targets=_Targets(path, as_object(document["targets"], "targets"), tools),
         cpu_levels=_table(
             document["cpu_levels"], "cpu_levels", lambda where, value: as_texts(value, where)
@@ -233,6 +267,20 @@ def _target(name: str, value: object, tools: Mapping[str, str]) -> SdkTarget:
         incore=None if incore is None else _incore(f"{where}.incore", incore, tools),
         orchestration=MappingProxyType(orchestration),
         needs=as_text(fields["needs"], f"{where}.needs") if "needs" in fields else "",
+    )
+
+
+def _dialect(where: str, value: object) -> Dialect:
+    fields = as_object(value, where)
+    check_keys(fields, where, {"instead", "adds", "link"})
+    link = fields["link"]
+    return Dialect(
+        name=where.rpartition(".")[2],
+        instead=_table(
+            fields["instead"], f"{where}.instead", lambda at, words: as_texts(words, at)
+        ),
+        adds=as_texts(fields["adds"], f"{where}.adds"),
+        link=None if link is None else as_texts(link, f"{where}.link"),
     )
 
 

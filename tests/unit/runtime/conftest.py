@@ -58,9 +58,17 @@ def sdk_document() -> dict[str, Any]:
         },
     }
     document: dict[str, Any] = {
-        "schema": 1,
+        "schema": 2,
         "revision": "ab" * 32,
         "tools": {"host_cxx": "g++", "aarch64_cxx": "aarch64-linux-gnu-g++"},
+        "dialects": {
+            "gcc": {"instead": {}, "adds": [], "link": None},
+            "zig": {
+                "instead": {"-fPIC": ["-fpic", "-DPIC"], "-std=c++17": []},
+                "adds": ["-DADDED"],
+                "link": ["-DLINKED"],
+            },
+        },
         "targets": {
             "a2a3sim": {"arch": "a2a3", **simulated},
             "a5sim": {"arch": "a5", **simulated},

@@ -27,6 +27,9 @@ def test_a_good_sdk_is_read_whole(sdk_root: Path) -> None:
     assert set(target.orchestration) == set(RuntimeKind)
     assert sdk.target("a2a3").incore is None
     assert sdk.limits["a2a3"]["vec_bytes"] == 196608
+    assert sdk.dialects["gcc"].link is None
+    assert sdk.dialects["zig"].link == ("-DLINKED",)
+    assert sdk.dialects["zig"].spelled(["-O1", "-fPIC"]) == ("-O1", "-fpic", "-DPIC", "-DADDED")
     with pytest.raises(TypeError):
         sdk.tools["host_cxx"] = "other"  # type: ignore[index]
 
@@ -66,7 +69,8 @@ _INCORE = ("targets", "a2a3sim", "incore")
 @pytest.mark.parametrize(
     ("change", "culprit"),
     [
-        (_set("schema", value=2), "schema"),
+        (_set("schema", value=1), "schema"),
+        (_set("schema", value=3), "schema"),
         (_set("schema", value=True), "schema"),
         (_set("extra", value=1), "extra"),
         (_drop("limits"), "limits"),
@@ -74,6 +78,13 @@ _INCORE = ("targets", "a2a3sim", "incore")
         (_set("revision", value="ab"), "revision"),
         (_set("tools", value=["g++"]), "tools"),
         (_set("tools", "host_cxx", value=""), "host_cxx"),
+        (_drop("dialects"), "dialects"),
+        (_drop("dialects", "gcc"), "dialects lacks 'gcc'"),
+        (_drop("dialects", "zig", "adds"), "adds"),
+        (_set("dialects", "zig", "more", value=[]), "more"),
+        (_set("dialects", "zig", "instead", value=[]), r"dialects\.zig\.instead"),
+        (_set("dialects", "zig", "instead", "-O1", value="-O2"), r"dialects\.zig\.instead\.-O1"),
+        (_set("dialects", "zig", "link", value="-s"), r"dialects\.zig\.link"),
         (_set("targets", "a4sim", value={}), "a4sim"),
         (_set("targets", "a2a3sim", "arch", value="a5"), "arch"),
         (_set("targets", "a2a3sim", "host", value=1), "host"),

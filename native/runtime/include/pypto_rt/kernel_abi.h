@@ -189,6 +189,21 @@ inline void copy_text(char* to, size_t capacity, const char* from) noexcept {
   to[i] = 0;
 }
 
+// How a fault leaves a kernel. The compiler's own pair costs five words and no library. Clang does
+// not have it for every processor; there the C library's serves, of which `_setjmp` keeps no signal
+// mask. Marking is a macro because the frame that marks must be there when a fault comes back to it.
+#if defined(__clang__) && !defined(__x86_64__)
+inline constexpr size_t kEscapeWords = 64;  // no jmp_buf has more
+int mark_escape(void** escape) noexcept __asm__("_setjmp") __attribute__((returns_twice));
+[[noreturn]] void leave_by(void** escape, int value) noexcept __asm__("longjmp");
+#define PYPTO_MARK_ESCAPE(escape) ::pypto_rt::mark_escape(escape)
+#define PYPTO_LEAVE_BY(escape) ::pypto_rt::leave_by(escape, 1)
+#else
+inline constexpr size_t kEscapeWords = 5;
+#define PYPTO_MARK_ESCAPE(escape) __builtin_setjmp(escape)
+#define PYPTO_LEAVE_BY(escape) __builtin_longjmp(escape, 1)
+#endif
+
 // Fills the core's record and leaves the kernel.
 [[noreturn]] __attribute__((noinline, cold)) inline void raise_fault(CoreContext* core,
                                                                      FaultCode code, const char* op,
@@ -205,7 +220,7 @@ inline void copy_text(char* to, size_t capacity, const char* from) noexcept {
     record->pto_line = at->pto_line;
     copy_text(record->unit, sizeof record->unit, at->unit);
   }
-  __builtin_longjmp(core->escape, 1);
+  PYPTO_LEAVE_BY(core->escape);
 }
 
 template <class T>
@@ -242,10 +257,10 @@ inline GlobalContext* global_context(const int64_t* args) noexcept {
 template <class Body>
 inline void guard_kernel(const int64_t* args, Body&& body) {
   CoreContext* core = local_context(args)->core;
-  void* escape[5];
+  void* escape[kEscapeWords];
   core->position = nullptr;
   core->escape = escape;
-  if (__builtin_setjmp(escape) == 0) {
+  if (PYPTO_MARK_ESCAPE(escape) == 0) {
     if (core->abi_version != kAbiVersion) {
       raise_fault(core, FaultCode::Abi, "kernel_entry",
                   "the kernel was compiled for another runtime version; compile it again");

@@ -39,7 +39,7 @@ inline float round_whole(float x) noexcept {
     const float whole = __builtin_truncf(x);
     const float half = whole * 0.5f;
     const bool even = half == __builtin_truncf(half);
-    return whole + ((whole != x) & even ? __builtin_copysignf(1.0f, x) : 0.0f);
+    return whole + (((whole != x) & even) ? __builtin_copysignf(1.0f, x) : 0.0f);
   } else {
     return __builtin_rintf(x);
   }

@@ -55,7 +55,7 @@ inline float log_f32(float x) noexcept {
   float result = m + p + e * 0.693359375f;
   result = x == __builtin_inff() ? x : result;
   result = x == 0.0f ? -__builtin_inff() : result;
-  return (x < 0.0f) | is_nan(x) ? __builtin_nanf("") : result;
+  return ((x < 0.0f) | is_nan(x)) ? __builtin_nanf("") : result;
 }
 
 inline float sqrt_f32(float x) noexcept { return __builtin_sqrtf(x); }
