@@ -212,10 +212,10 @@ std::string path_of(PyObject* text) {
   const char* const plain = PyUnicode_AsUTF8AndSize(text, &bytes);
   if (plain != nullptr) return {plain, static_cast<size_t>(bytes)};
   PyErr_Clear();
-  PyObject* encoded = nullptr;
-  if (PyUnicode_FSConverter(text, &encoded) == 0) throw py::error_already_set();
-  const auto path = py::reinterpret_steal<py::bytes>(encoded);
-  return std::string(path);
+  // A path has no NUL, but an answer may have.
+  const auto encoded = py::reinterpret_steal<py::bytes>(PyUnicode_EncodeFSDefault(text));
+  if (!encoded) throw py::error_already_set();
+  return std::string(encoded);
 }
 
 bool observations_hold(const py::list& observations) {
