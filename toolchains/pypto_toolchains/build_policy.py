@@ -26,7 +26,7 @@ class BuildPolicy:
         world, sdk, disk = request.surroundings, request.sdk, request.disk
         environ = world.environ
         bundled = Path(sdk.root, "bin", "ptoas")
-        ptoas = capture_ptoas(environ, bundled, Path(world.project_root), disk)
+        ptoas = capture_ptoas(environ, bundled, Path(world.project_root), request.records, disk)
         device = capture_device_toolchain(request)
         isa = capture_isa(sdk, disk)
         # Last: the sources are being hashed meanwhile.
@@ -37,10 +37,11 @@ class BuildPolicy:
             product_evidence(facts),
             capture_runtime(sdk, facts.native, facts.runtime_sources),
             isa,
-            ptoas,
+            ptoas.outcome,
             device.outcome,
         )
-        return joined(request.namespace, outcomes, settings_of(request), records=device.records)
+        records = (*ptoas.records, *device.records)
+        return joined(request.namespace, outcomes, settings_of(request), records=records)
 
     def validate(self, request: IdentityRequest) -> str | None:
         """As IdentityPolicy has it."""

@@ -57,7 +57,7 @@ def refusal(path: str, environ: Mapping[str, str], project_root: str) -> str | N
             cwd=Path(project_root),
             environ=environ,
             timeout=_SECONDS,
-            stage="try the assembler",
+            stage="translating a small program",
         )
     except ToolError as error:
         # The end of what it wrote says what went wrong; assemblers may write a lot before.

@@ -21,6 +21,7 @@ from pypto.runtime import compiled_meta, kernel_config
 from pypto.runtime.compiled_meta import CompiledMeta
 from pypto.runtime.kernel_config import KernelConfig, KernelEntry, OrchestrationEntry
 from pypto_toolchains.process import ToolFailed, run_tool
+from pypto_toolchains.ptoas_acceptance import translation_options
 
 STAGE = "ptoas"
 
@@ -113,8 +114,7 @@ def _assemble_all(
     def assemble(kernel: KernelSource) -> None:
         # Relative names, so that no directory can enter the assembler's output.
         argv = [str(assembler.path), f"{kernel.name}.pto", "-o", f"{kernel.name}.cpp"]
-        argv += [f"--pto-arch={target.backend_type.arch}", "--pto-level=level3"]
-        argv += ["--enable-insert-sync"]
+        argv += translation_options(target.backend_type.arch)
         try:
             run_tool(
                 argv,

@@ -17,6 +17,7 @@ from pypto.backend import (
     target_for,
     target_of,
 )
+from pypto.compiler.assembler_choice import AssemblerChoice
 from pypto.compiler.driver import Assembler, BuiltSources, build_sources
 from pypto.compiler.pass_record import PassRecord, wants_dump
 from pypto.compiler.tree import unique_directory
@@ -36,6 +37,9 @@ from pypto.runtime.run_config import RunConfig
 from pypto.runtime.storage import OutputDirectory
 from pypto_toolchains.process import compiler_timeout
 from pypto_toolchains.ptoas import select_ptoas
+
+# What is found out about assemblers holds for the process.
+_ASSEMBLERS = AssemblerChoice()
 
 
 def compile(
@@ -100,14 +104,18 @@ def build_installed(
     profiling: bool,
     environ: Mapping[str, str],
     packages: Mapping[ExternalKernel, ExternPackage] | None = None,
+    identified: bool = False,
 ) -> BuiltSources:
     """`build_sources` with the installed SDK and the assembler that `environ` selects.
 
-    Without `packages` the files of extern kernels are read now.
+    One that does not do the work is replaced by the bundled one, unless the result is to be known
+    by the assembler that was `identified`. Without `packages` the files of extern kernels are read
+    now.
     """
     sdk = installed_sdk()
+    choose = select_ptoas if identified else _ASSEMBLERS.choose
     assembler = Assembler(
-        select_ptoas(environ, sdk.ptoas, sdk.root),
+        choose(environ, sdk.ptoas, sdk.root),
         environ,
         compiler_timeout(environ),
         parallel=os.cpu_count() or 1,

@@ -26,13 +26,18 @@ Clock = Callable[[], int]
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """All that a build needs: what to compile, in which environment, and beside which cache."""
+    """All that a build needs: what to compile, in which environment, and beside which cache.
+
+    `identified` says that the result will be known by the tools which `environ` selects, so that
+    no other tool may do their work.
+    """
 
     snapshot: SourceSnapshot
     specialization: Specialization
     environ: Environ
     root: str | None
     externs: ExternSources = NO_EXTERNS
+    identified: bool = False
 
     @property
     def name(self) -> str:
@@ -82,6 +87,7 @@ class Recipe:
                 profiling=options.profiling,
                 environ=self.tool_environ,
                 packages=self.externs.packages,
+                identified=self.identified,
             )
         return program
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pypto.jit import log
@@ -255,7 +255,7 @@ class Resolver:
             persistent = Persistent(
                 store=self._stores.at(policy),
                 key=key,
-                recipe=request.recipe,
+                recipe=replace(request.recipe, identified=True),
                 parent=parent,
                 meter=meter,
                 statistics=self._statistics,
@@ -312,7 +312,8 @@ class Resolver:
         )
         if isinstance(identity, Unavailable):
             return str(identity)
-        return _key(request, identity, source, application), request.recipe
+        recipe = replace(request.recipe, identified=True)
+        return _key(request, identity, source, application), recipe
 
     def _repeatable(self, request: Request) -> bool:
         """Whether guards alone tell that nothing has changed."""
