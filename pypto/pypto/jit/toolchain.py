@@ -116,7 +116,7 @@ class Toolchain:
                     "build it with bazelw, or reinstall pypto",
                 )
             self._identities = Identities(
-                _installation(), self._begin(), read_sdk, Means(file_hasher(), _recheck)
+                _installation(), self._begin(), read_sdk, Means(file_hasher(), answers_hold)
             )
         return self._identities
 
@@ -171,7 +171,7 @@ def _installation() -> Installation:
     )
 
 
-def _recheck(observations: Sequence[Observation]) -> bool:
+def answers_hold(observations: Sequence[Observation]) -> bool:
     """Whether the file system gives every answer again."""
     if _native is None:
         return unchanged(observations)

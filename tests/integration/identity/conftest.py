@@ -1,0 +1,20 @@
+"""What the tests of identities share: a complete installation each may change."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+# The tests of this folder share modules that are no tests.
+sys.path.insert(0, os.path.dirname(__file__))
+
+from mutations import House
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    """An installation of its own."""
+    return House(tmp_path)
