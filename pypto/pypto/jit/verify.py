@@ -262,7 +262,8 @@ def _carried_out(tasks: Sequence[Task], jobs: int, progress: Progress) -> list[R
             pool.submit(judged, task, event) for task, event in zip(tasks, cancelled, strict=True)
         ]
         try:
-            for _ in as_completed(futures):
+            for future in as_completed(futures):
+                future.result()  # a mistake of ours ends all others at once
                 advance(1)
             return [future.result() for future in futures]
         except BaseException:

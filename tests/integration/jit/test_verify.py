@@ -8,17 +8,21 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pypto.jit.verify_rebuild import Bench, Outcome, Verdict
 from pypto.runtime import kernel_config
 from pypto.runtime.binary_build import MANIFEST_NAME, build_payload
 from pypto.runtime.host import host_compilers
 from pypto.runtime.kernel_config import KernelConfig
-from pypto_store import ArtifactKey, ArtifactSpec, ArtifactStore, Published
+from pypto_store import ArtifactKey, ArtifactSpec, ArtifactStore, Digest, Published
+from pypto_store.layout import resolve
 from pypto_store.listing import EntryRow, iterate_entries
+from pypto_store.tools.comparison import EvidenceShelf
 
 KERNEL_FILE = "prebuilt/kernel_0.bin"
 
@@ -116,7 +120,6 @@ def copied(row: EntryRow, change: Mapping[str, Callable[[str], str]]) -> Callabl
     return build
 
 
-@pytest.mark.conforms("cache.84")
 def test_what_is_in_a_root_is_built_again_to_the_byte(filled: Any) -> None:
     status, report, err = verify(filled, *everything(filled))
     assert (status, report["totals"]["equal"]) == (0, 1), (report, err)
@@ -309,3 +312,104 @@ def test_unusable_invocations_exit_with_two_and_say_what_to_do(filled: Any) -> N
         status, report, err = verify(filled, *arguments)
         assert (status, report) == (2, {}), arguments
         assert word in err, arguments
+
+
+class SameTools:
+    """Stands for a toolchain whose identity is that of an entry, whatever compiles."""
+
+    def __init__(self, environment: Digest, changed: str | None = None) -> None:
+        self._environment = environment
+        self._changed = changed
+
+    def identity(self, *_: object) -> Any:
+        return type("Identity", (), {"digest": self._environment})()
+
+    def changed(self, *_: object) -> str | None:
+        return self._changed
+
+
+def rebuilt(
+    house: Any, environ: Mapping[str, str], *, cancel: bool = False, changed: str | None = None
+) -> Verdict:
+    """What is thought of the READY entry when tools of the same identity build it."""
+    found = rows(house)
+    tools: Any = SameTools(found["ready"].manifest.key.environment, changed)
+    root = str(house.root)
+    bench = Bench(tools, EvidenceShelf(resolve(root)[0]), environ, root, root, os.uname().machine)
+    cancelled = threading.Event()
+    if cancel:
+        cancelled.set()
+    return bench.ready(found["ready"], found["generated"], workers=2, cancelled=cancelled)
+
+
+def with_compiler(directory: Path, script: str) -> dict[str, str]:
+    """An environment whose compiler is a script; `$real` in it is the real one."""
+    directory.mkdir()
+    tool = directory / "g++"
+    tool.write_text(f"#!/bin/sh\nreal={shutil.which('g++')}\n{script}\n")
+    tool.chmod(0o755)
+    return {**os.environ, "PATH": f"{directory}:{os.environ['PATH']}"}
+
+
+RANDOM = "$(od -An -N8 -tx8 /dev/urandom | tr -d ' ')"
+
+
+def test_a_compiler_that_makes_something_else_each_time_is_found(
+    filled: Any, tmp_path: Path
+) -> None:
+    environ = with_compiler(tmp_path / "bin", f'exec "$real" "$@" -Wl,--defsym=__noise=0x{RANDOM}')
+    verdict = rebuilt(filled, environ)
+    assert verdict.outcome is Outcome.DIFFERENT
+    assert {item.path for item in verdict.differences} == {
+        KERNEL_FILE,
+        "prebuilt/orchestration.bin",
+    }
+    assert all(item.where.startswith("first section .") for item in verdict.differences)
+
+
+def test_a_compiler_that_only_names_its_output_at_random_is_told_as_that(
+    filled: Any, tmp_path: Path
+) -> None:
+    # A Build-ID as long as the real one, so that nothing moves.
+    number = RANDOM + RANDOM + "00112233"
+    environ = with_compiler(tmp_path / "bin", f'exec "$real" "$@" -Wl,--build-id=0x{number}')
+    verdict = rebuilt(filled, environ)
+    assert verdict.outcome is Outcome.DIFFERENT
+    for item in verdict.differences:
+        assert item.where.startswith("only section .note.gnu.build-id"), item
+
+
+def test_a_compiler_that_does_as_the_real_one_is_equal(filled: Any, tmp_path: Path) -> None:
+    environ = with_compiler(tmp_path / "bin", 'exec "$real" "$@"')
+    assert rebuilt(filled, environ) == Verdict(Outcome.EQUAL)
+
+
+def test_what_cannot_be_built_any_more_is_a_difference(filled: Any, tmp_path: Path) -> None:
+    verdict = rebuilt(filled, with_compiler(tmp_path / "bin", "echo no such thing >&2; exit 1"))
+    assert verdict.outcome is Outcome.DIFFERENT
+    assert verdict.differences == ()
+    assert verdict.reason is not None
+    assert "no such thing" in verdict.reason
+
+
+def test_an_interrupted_or_impossible_build_is_no_difference(filled: Any, tmp_path: Path) -> None:
+    for environ, cancel, word in (
+        (with_compiler(tmp_path / "slow", "exec sleep 600"), True, "cancelled"),
+        ({**os.environ, "PATH": str(tmp_path)}, False, "not found"),
+        ({**os.environ, "TMPDIR": str(tmp_path / "gone")}, False, "gone"),
+        (
+            {**with_compiler(tmp_path / "hung", "exec sleep 600"), "PYPTO_COMPILER_TIMEOUT": "0.2"},
+            False,
+            "PYPTO_COMPILER_TIMEOUT",
+        ),
+    ):
+        verdict = rebuilt(filled, environ, cancel=cancel)
+        assert verdict.outcome is Outcome.NOT_COMPARABLE, verdict
+        assert word in str(verdict.reason)
+
+
+def test_tools_that_are_not_what_they_say_compare_nothing(filled: Any) -> None:
+    verdict = rebuilt(filled, os.environ, changed="runtime: the SDK was changed after it was built")
+    assert verdict == Verdict(
+        Outcome.NOT_COMPARABLE, "runtime: the SDK was changed after it was built"
+    )
