@@ -9,9 +9,13 @@ from pathlib import Path
 
 from pypto.backend import RuntimeKind
 from pypto.runtime.cpu_level import host_level
+from pypto.runtime.errors import ToolchainUnavailable
 from pypto.runtime.kernel_compiler import KernelCompiler
 from pypto.runtime.sdk import Sdk, default_sdk_root
 from pypto.runtime.storage import CompilerFactory
+from pypto.runtime.tool_commands import DeclaredTools, MachineTools, Tools
+from pypto_toolchains.identity import described_toolchain
+from pypto_toolchains.toolchain_description import DescriptionError, read_description
 
 BUILD_DIRECTORY_VARIABLE = "PYPTO_PROG_BUILD_DIR"
 
@@ -44,17 +48,31 @@ def host_compilers(
 ) -> CompilerFactory:
     """Compilers of the installed SDK for one CPU level, this machine's unless another is given.
 
-    The environment is that of the moment a compiler is made, unless given here.
+    The environment is that of the moment a compiler is made, unless given here. It selects the
+    tools as it selects the identity policy: a hermetic toolchain's, or those of the machine.
     """
 
     def make(platform: str, runtime: RuntimeKind) -> KernelCompiler:
+        sdk = installed_sdk()
+        world = dict(os.environ if environ is None else environ)
         return KernelCompiler(
             platform,
-            sdk=installed_sdk(),
+            sdk=sdk,
             runtime_name=runtime.value,
             cpu_level=cpu_level or host_level(),
-            environ=dict(os.environ if environ is None else environ),
+            environ=world,
+            tools=_tools(sdk, world),
             build_dir=build_dir,
         )
 
     return make
+
+
+def _tools(sdk: Sdk, environ: Mapping[str, str]) -> Tools:
+    described = described_toolchain(environ)
+    if described is None:
+        return MachineTools(sdk, environ)
+    try:
+        return DeclaredTools(sdk, read_description(str(Path(described).absolute())))
+    except DescriptionError as error:
+        raise ToolchainUnavailable(str(error)) from error
