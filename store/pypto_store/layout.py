@@ -178,22 +178,34 @@ def make_directories(directory: str, group: int = 0) -> list[str]:
     return created
 
 
-def resolve(root: str) -> tuple[Layout, bool]:
-    """The layout of `root` and whether it is marked; OSError if that cannot be found out.
+def linked_root(root: str) -> str | None:
+    """Where the files of a marked root are: `root` itself, or the directory that its marker's
+    target is in, where the marker is a symbolic link. None for a root without a marker.
 
-    A marker that is a symbolic link (as in a tree of links that a build system made) stands for
-    the root in which its target lies: the entries there are real files. UnknownLayout, an
-    OSError, for a marker of another version.
+    A build system may show a directory as a tree of links, one for each file; what is stored lies
+    elsewhere then. OSError if that cannot be found out, or the link leads nowhere.
     """
-    root = os.path.abspath(root)
     marker = f"{root}/{MARKER_NAME}"
     try:
         status = os.lstat(marker)
     except FileNotFoundError:
+        return None
+    if not stat.S_ISLNK(status.st_mode):
+        return root
+    return os.path.dirname(os.path.realpath(marker, strict=True))
+
+
+def resolve(root: str) -> tuple[Layout, bool]:
+    """The layout of `root` and whether it is marked; OSError if that cannot be found out.
+
+    Links are followed as `linked_root` does. UnknownLayout, an OSError, for a marker of another
+    version.
+    """
+    root = os.path.abspath(root)
+    found_root = linked_root(root)
+    if found_root is None:
         return Layout(root), False
-    if stat.S_ISLNK(status.st_mode):
-        marker = os.path.realpath(marker, strict=True)
-        root = os.path.dirname(marker)
+    marker = f"{found_root}/{MARKER_NAME}"
     descriptor = os.open(marker, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
     try:
         found = os.read(descriptor, 256)
@@ -205,4 +217,4 @@ def resolve(root: str) -> tuple[Layout, bool]:
         raise UnknownLayout(
             f"{marker} says {found[:40]!r}, this version knows {MARKER!r}; use another root"
         )
-    return Layout(root), True
+    return Layout(found_root), True

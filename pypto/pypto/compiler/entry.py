@@ -35,6 +35,7 @@ from pypto.runtime.host import (
 from pypto.runtime.options import refuse_distributed
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.storage import OutputDirectory
+from pypto_toolchains.declared_environment import environment_of_tools
 from pypto_toolchains.process import compiler_timeout
 from pypto_toolchains.ptoas import select_ptoas
 
@@ -75,7 +76,7 @@ def compile(
         raise TypeError(f"ir.compile takes an ir.Program, got {type(program).__name__}")
     refuse_distributed(distributed_config)
     target, kind = _target(platform, backend_type), _runtime(runtime)
-    environ = dict(os.environ)
+    environ = environment_of_tools(dict(os.environ))
     if output_dir is not None:
         directory = Path(output_dir).absolute()
     else:

@@ -40,6 +40,15 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     warm = commands.add_parser("warm", help="build the kernels of a configuration ahead of use")
     warm.add_argument("--module", required=True, help="the trusted module that has the kernels")
     warm.add_argument("--config", required=True, type=Path, help="the JSON configuration")
+    warm.add_argument(
+        "--sources-only", action="store_true", help="make the sources, and leave the binaries"
+    )
+    complete = commands.add_parser("complete", help="build the binaries of a root's sources")
+    complete.add_argument("--root", required=True, help="the cache root")
+    complete.add_argument(
+        "--cpu-level", action="append", default=[], metavar="LEVEL",
+        help="build for this level, and others given so (default: this machine's level)",
+    )  # fmt: skip
     stat = commands.add_parser("stat", help="list the entries of a cache root")
     stat.add_argument("--root", required=True, help="the cache root")
     again = commands.add_parser("verify", help="build entries again, and compare every byte")
@@ -72,9 +81,13 @@ def _command(options: argparse.Namespace, out: TextIO, err: TextIO) -> int:
         from pypto.jit.verify import verify as run_verify
 
         return run_verify(options, out, err)
+    if options.command == "complete":
+        from pypto.jit.complete import complete as run_complete
+
+        return run_complete(options.root, options.cpu_level, out, err)
     from pypto.jit.warm import warm as run_warm
 
-    return run_warm(options.module, options.config, out, err)
+    return run_warm(options.module, options.config, out, err, sources_only=options.sources_only)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pathlib import Path
 from pypto.runtime import compiled_meta, kernel_config
 from pypto.runtime.binary_build import MANIFEST_NAME, BinaryManifest, payload_files
 from pypto.runtime.compiled_meta import CompiledMeta
-from pypto.runtime.cpu_level import host_level
+from pypto.runtime.cpu_level import host_level, levels_up_to
 from pypto.runtime.kernel_config import KernelConfig
 from pypto.runtime.storage import CompletePayload, FileCheck
 from pypto_store import ArtifactSpec, Entry, State
@@ -32,14 +32,14 @@ def cpu_level() -> str:
     return host_level()
 
 
-def ready_spec(config: KernelConfig) -> ArtifactSpec:
-    """What the complete artifact of a program is on this machine."""
+def ready_spec(config: KernelConfig, level: str | None = None) -> ArtifactSpec:
+    """What the complete artifact of a program is for a CPU level, this machine's by default."""
     return ArtifactSpec(
         State.READY,
         build_kind="program",
         required_files=payload_files(config),
         execution=(config.platform,),
-        cpu_level=cpu_level(),
+        cpu_level=level or cpu_level(),
     )
 
 
@@ -52,6 +52,11 @@ class ReadySpecs:
     def derive(self, hint: bytes) -> ArtifactSpec:
         """The specification from the bytes of ``kernel_config.json``; ValueError if malformed."""
         return ready_spec(self.config(hint))
+
+    def lesser(self, hint: bytes) -> tuple[ArtifactSpec, ...]:
+        """The specifications for lower CPU levels, which this machine runs too; best first."""
+        config = self.config(hint)
+        return tuple(ready_spec(config, level) for level in levels_up_to(cpu_level())[1:])
 
     def config(self, table: bytes) -> KernelConfig:
         """The kernel table of the bytes of ``kernel_config.json``; ValueError if malformed."""

@@ -3,6 +3,9 @@
 The order of looking is fixed. GENERATED's kernel table is the hint that names the READY entry; a
 READY entry that does not validate leaves GENERATED to serve; only without a usable GENERATED are
 the READY entries of the key discovered. What is found invalid is counted and left as it is.
+
+A read-only root serves the best READY entry it has for this processor, a root that may be written
+to only one for its very CPU level: the first user on a better processor improves it.
 """
 
 from __future__ import annotations
@@ -106,7 +109,13 @@ class Persistent:
             spec = self._specs.derive(hint.data)
         except ValueError:
             return None
-        return self._found(self.store.lookup(self.key, spec))
+        found = self._found(self.store.lookup(self.key, spec))
+        if found is None and self.store.readonly:
+            # Whoever may write builds for this processor. Nobody will here, and what was built
+            # for a lesser one runs too.
+            for lesser in self._specs.lesser(hint.data):
+                found = found or self._found(self.store.lookup(self.key, lesser))
+        return found
 
     def _found(self, outcome: Hit | Miss | Invalid | StorageError) -> Entry | None:
         self._count(outcome)

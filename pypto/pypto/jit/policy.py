@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pypto_store import CacheConfig
+from pypto_store.layout import linked_root
 
 ENABLED_VARIABLE = "PYPTO_CACHE"
 ROOT_VARIABLE = "PYPTO_CACHE_DIR"
@@ -67,18 +68,26 @@ class CachePolicy:
 def capture_policy(config: CacheConfig, environ: Mapping[str, str], cwd: str) -> CachePolicy:
     """`config` at this moment: relative paths are taken from `cwd`, the default root from HOME.
 
-    Links on the way to the root are followed now, so that two spellings of one root are one. The
-    file system is not asked anything if persistence is disabled.
+    Links on the way to the root are followed now, so that two spellings of one root are one, and
+    so is the link that marks a root in a tree of links: what is kept beside the entries is found
+    where they are. The file system is not asked anything if persistence is disabled.
     """
     if not config.enabled:
         return CachePolicy(None, False, (), None)
     root = _default_root(environ) if config.root is None else config.root
     return CachePolicy(
-        root=os.path.realpath(os.path.join(cwd, root)),
+        root=_followed(os.path.realpath(os.path.join(cwd, root))),
         readonly=config.readonly,
         extra_source_paths=tuple(os.path.join(cwd, path) for path in config.extra_source_paths),
         extra_fingerprint=config.extra_fingerprint,
     )
+
+
+def _followed(root: str) -> str:
+    try:
+        return linked_root(root) or root
+    except OSError:
+        return root  # the store says what is wrong with it
 
 
 def _default_root(environ: Mapping[str, str]) -> str:

@@ -32,6 +32,7 @@ from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.run_config import RunConfig
 from pypto_store import ArtifactKey, ArtifactStore, CacheConfig, Digest
 from pypto_store.validation import Validator
+from pypto_toolchains.declared_environment import environment_of_tools
 from pypto_toolchains.evidence import Unavailable
 from pypto_toolchains.identity import ToolchainIdentity, identity_namespace
 
@@ -44,6 +45,11 @@ class Surroundings:
 
     environ: Mapping[str, str]
     cwd: str
+
+    @property
+    def tools(self) -> Mapping[str, str]:
+        """The environment that tools are found, identified and run in; ValueError as there."""
+        return environment_of_tools(self.environ)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +66,7 @@ class Request:
     @property
     def recipe(self) -> Recipe:
         """How to build what is asked for."""
-        environ = self.surroundings.environ
+        environ = self.surroundings.tools
         return Recipe(self.snapshot, self.specialization, environ, self.policy.root, self.externs)
 
     @property
@@ -233,7 +239,7 @@ class Resolver:
         asked = (
             request.specialization.options.platform,
             identity_namespace(world.environ),
-            world.environ,
+            world.tools,
             world.cwd,
             root,
         )
@@ -306,7 +312,7 @@ class Resolver:
         identity = self._toolchain.identity(
             specialization.options.platform,
             identity_namespace(world.environ),
-            world.environ,
+            world.tools,
             world.cwd,
             policy.root,
         )

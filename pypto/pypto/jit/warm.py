@@ -59,8 +59,8 @@ class Result:
     error: str | None
 
 
-def warm(module: str, config: Path, out: TextIO, err: TextIO) -> int:
-    """Run the command; gives the exit status."""
+def warm(module: str, config: Path, out: TextIO, err: TextIO, *, sources_only: bool = False) -> int:
+    """Run the command; gives the exit status. `sources_only` leaves the binaries to `complete`."""
     try:
         file = load(config)
         with redirect_stdout(err):
@@ -74,7 +74,7 @@ def warm(module: str, config: Path, out: TextIO, err: TextIO) -> int:
     with redirect_stdout(err), _progress(err, len(jobs)) as step:
         for job in jobs:
             step(len(results), job.request.kernel)
-            results.append(_run(job))
+            results.append(_run(job, sources_only=sources_only))
     _report(results, out)
     for result in results:
         if result.error is not None:
@@ -150,12 +150,13 @@ def _sample(where: str, tensor: TensorSample) -> Any:
         raise WarmupFileError(f"{where}: {error}") from error
 
 
-def _run(job: Job) -> Result:
+def _run(job: Job, *, sources_only: bool) -> Result:
+    prepare = job.function.compile if sources_only else job.function.warmup
     begin = time.perf_counter()
     key = None
     failure = None
     try:
-        key = job.function.warmup(config=job.request.config, **job.arguments).artifact_key
+        key = prepare(config=job.request.config, **job.arguments).artifact_key
     except Exception as error:  # noqa: BLE001 - one kernel's failure must not hide the others
         failure = f"{type(error).__name__}: {error}"
     spent = (time.perf_counter() - begin) * 1e3

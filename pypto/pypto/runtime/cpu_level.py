@@ -48,6 +48,14 @@ def compiles_for(level: str, machine: str) -> bool:
     return base is not None and (level == base or level.startswith(f"{base}-"))
 
 
+def levels_up_to(level: str) -> tuple[str, ...]:
+    """The levels whose binaries a processor of `level` runs, best first."""
+    above_base = [name for name, _ in _X86_LEVELS]
+    if level not in above_base:
+        return (level,)
+    return (*above_base[above_base.index(level) :], BASE_LEVELS["x86_64"])
+
+
 def host_level() -> str:
     """The highest level of the processor that runs this process."""
     return _native_level() or best_level(os.uname().machine, cpu_flags())

@@ -14,6 +14,7 @@ from pypto.runtime.kernel_compiler import KernelCompiler
 from pypto.runtime.sdk import Sdk, default_sdk_root
 from pypto.runtime.storage import CompilerFactory
 from pypto.runtime.tool_commands import DeclaredTools, MachineTools, Tools
+from pypto_toolchains.declared_environment import environment_of_tools
 from pypto_toolchains.identity import described_toolchain
 from pypto_toolchains.toolchain_description import DescriptionError, read_description
 
@@ -54,7 +55,7 @@ def host_compilers(
 
     def make(platform: str, runtime: RuntimeKind) -> KernelCompiler:
         sdk = installed_sdk()
-        world = dict(os.environ if environ is None else environ)
+        world = environment_of_tools(dict(os.environ if environ is None else environ))
         return KernelCompiler(
             platform,
             sdk=sdk,

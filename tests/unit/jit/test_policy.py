@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pypto.jit.policy import PolicyLevels, capture_policy, environment_config
 from pypto_store import CacheConfig
+from pypto_store.layout import MARKER
 
 
 @pytest.mark.conforms("cache.1")
@@ -103,6 +104,17 @@ def test_links_on_the_way_to_a_root_are_followed_as_the_system_does(tmp_path: Pa
     for root in ("link/../cache", f"{cwd}/link/../cache", "link/../../far/cache"):
         policy = capture_policy(CacheConfig(enabled=True, root=Path(root)), {}, cwd)
         assert policy.root == f"{cwd}/far/cache"
+
+
+def test_a_root_in_a_tree_of_links_is_where_its_marker_is(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "STORE").write_bytes(MARKER)
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "STORE").symlink_to(tmp_path / "real" / "STORE")
+    config = CacheConfig(enabled=True, root=tmp_path / "links")
+    assert capture_policy(config, {}, "/").root == os.path.realpath(tmp_path / "real")
+    (tmp_path / "real" / "STORE").unlink()
+    assert capture_policy(config, {}, "/").root == os.path.realpath(tmp_path / "links")
 
 
 def test_a_disabled_policy_asks_the_file_system_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
