@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from bootstrap import debian_bazel, debian_browser  # noqa: E402
+from bootstrap import debian_bazel, debian_browser, debian_compilers  # noqa: E402
 from bootstrap.apt import describe  # noqa: E402
 from bootstrap.pins import format_lock  # noqa: E402
 from bootstrap.progress import Progress  # noqa: E402
@@ -89,6 +89,7 @@ def relock_debian() -> None:
     for recipe, apt in (
         (debian_bazel, debian_bazel.bazel_apt(settings)),
         (debian_browser, debian_browser.browser_apt(settings)),
+        (debian_compilers, debian_compilers.compilers_apt(settings)),
     ):
         files = apt.download(recipe.PACKAGES, Progress(sys.stderr))
         recipe.LOCK.write_text(format_lock(describe(path) for path in files), encoding="utf-8")

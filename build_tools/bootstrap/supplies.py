@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bootstrap.command import Command
 from bootstrap.debian_browser import browser_path, ensure_browser
+from bootstrap.debian_compilers import compilers_path, ensure_compilers
 from bootstrap.progress import Progress
 from bootstrap.settings import Settings
 from bootstrap.zig_compiler import ensure_zig, zig_path
@@ -36,6 +37,7 @@ class Supply:
 
 SUPPLIES = (
     Supply("PYPTO_BROWSER", browser_path, ensure_browser, ("tests/browser",)),
+    Supply("PYPTO_COMPILERS", compilers_path, ensure_compilers, ("tests/integration/identity",)),
     Supply(
         "PYPTO_ZIG",
         zig_path,

@@ -34,6 +34,7 @@ from pypto_toolchains.gcc_probe import (
     Driver,
     DriverReport,
     Started,
+    clang,
     decode_record,
     encode_record,
     probe,
@@ -87,11 +88,7 @@ def select_driver(
     except (OSError, MalformedElf) as error:
         return Unavailable(COMPONENT, f"cannot identify {path}: {error}")
     if called.startswith("clang"):
-        return Unavailable(
-            COMPONENT,
-            f"{path} is clang ({executable}), whose compiler lies in shared libraries that this "
-            "policy does not identify; put g++ first on PATH or use the content policy",
-        )
+        return clang(path, executable)
     if not _DRIVER_NAME.fullmatch(called):
         return Unavailable(
             COMPONENT,

@@ -115,6 +115,8 @@ def probe(
         specs = run("-dumpspecs").stdout
         linker = run("-print-prog-name=ld").stdout.strip()
     except ToolError as error:
+        if "clang version" in error.stderr:
+            return clang(driver.path, driver.executable)
         said = (error.stderr or str(error)).splitlines()[-1:]
         return Unavailable(
             COMPONENT, f"{driver.path} does not answer as a GCC driver does: {''.join(said)}"
@@ -136,6 +138,15 @@ def probe(
         return Unavailable(COMPONENT, f"{driver.path} gives no version, target or directories")
     # collect2, which searches the linker, was not run: the driver would find it by the same steps.
     return report, (*(helper for _, helper in started), Started(linker, ()))
+
+
+def clang(path: str, executable: str) -> Unavailable:
+    """Why clang, started as `path`, is not identified."""
+    return Unavailable(
+        COMPONENT,
+        f"{path} is clang ({executable}), whose compiler lies in shared libraries that this "
+        "policy does not identify; put the directory of g++ first on PATH",
+    )
 
 
 def _pairs(text: str, separator: str) -> dict[str, str]:

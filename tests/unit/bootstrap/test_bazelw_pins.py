@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import ModuleType
 
 import pytest
-from bootstrap import debian_bazel, debian_browser
+from bootstrap import debian_bazel, debian_browser, debian_compilers
 from bootstrap.failure import SetupError
 from bootstrap.pins import Package, check, format_lock, parse_lock
 from bootstrap.settings import Pins
@@ -20,7 +20,7 @@ def test_the_lock_file_survives_being_written_and_read() -> None:
     assert parse_lock(format_lock(LOCKED.values())) == LOCKED
 
 
-@pytest.mark.parametrize("recipe", [debian_bazel, debian_browser], ids=["bazel", "browser"])
+@pytest.mark.parametrize("recipe", [debian_bazel, debian_browser, debian_compilers])
 def test_the_shipped_lock_files_pin_what_is_asked_for(recipe: ModuleType) -> None:
     assert set(recipe.PACKAGES) <= set(parse_lock(recipe.LOCK.read_text(encoding="utf-8")))
 
