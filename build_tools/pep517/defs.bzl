@@ -1,7 +1,7 @@
 """The rule that packs Python libraries, the native module and the SDK into a wheel."""
 
 load("//build_tools/python:environment.bzl", "PythonEnvironmentInfo", "run_script")
-load("//build_tools/sdk:defs.bzl", "SdkInfo")
+load("//toolchains:defs.bzl", "SdkInfo")
 
 def _archive_name(file, roots):
     """Where a file goes in the wheel, or None if it is below no import root."""

@@ -35,7 +35,7 @@ python_environment = rule(
     provides = [PythonEnvironmentInfo],
 )
 
-def run_script(ctx, script, environment, inputs, outputs, arguments, mnemonic, progress_message):
+def run_script(ctx, script, environment, inputs, outputs, arguments, mnemonic, progress_message, transitive_inputs = []):
     """Registers an action that runs a standard-library-only script.
 
     Not a py_binary: those resolve the one registered Python toolchain, which is the test
@@ -50,11 +50,12 @@ def run_script(ctx, script, environment, inputs, outputs, arguments, mnemonic, p
       arguments: (Args).
       mnemonic: (str).
       progress_message: (str).
+      transitive_inputs: (list[depset[File]]) more inputs.
     """
     ctx.actions.run(
         executable = environment.interpreter,
         arguments = [ctx.actions.args().add_all(["-I", "-S", "-B"]).add(script), arguments],
-        inputs = depset([script, environment.identity] + inputs),
+        inputs = depset([script, environment.identity] + inputs, transitive = transitive_inputs),
         outputs = outputs,
         mnemonic = mnemonic,
         progress_message = progress_message,

@@ -3,7 +3,7 @@
 load("@bazel_skylib//lib:unittest.bzl", "analysistest", "asserts")
 load("//build_tools/pep517:defs.bzl", "wheel")
 load("//build_tools/python:environment.bzl", "PythonEnvironmentInfo")
-load("//build_tools/sdk:defs.bzl", "SdkInfo", "sdk")
+load("//toolchains:defs.bzl", "SdkInfo", "sdk")
 
 def _action(env, mnemonic):
     found = [action for action in analysistest.target_actions(env) if action.mnemonic == mnemonic]
@@ -66,7 +66,6 @@ def rules_test_suite(name):
     """
     sdk(
         name = "misplaced_header_sdk",
-        assembler = "//native/ptoas",
         headers = ["misplaced.h"],
         tags = ["manual"],
         targets = "//native/sdk:targets.json",
