@@ -14,7 +14,7 @@ from pypto_toolchains.evidence import Evidence, Unavailable
 from pypto_toolchains.identity import IdentityRequest, ToolchainIdentity, joined
 from pypto_toolchains.installation import ProductFacts
 from pypto_toolchains.ptoas import capture_ptoas
-from pypto_toolchains.sdk import capture_isa, capture_runtime, changed_since_built
+from pypto_toolchains.sdk import capture_isa, capture_runtime, changed_since_identified
 from pypto_toolchains.search import has_relative_entry
 
 
@@ -28,24 +28,30 @@ class BuildPolicy:
         bundled = Path(sdk.root, "bin", "ptoas")
         ptoas = capture_ptoas(environ, bundled, Path(world.project_root), request.records, disk)
         device = capture_device_toolchain(request)
-        isa = capture_isa(sdk, disk)
+        isa = capture_isa(sdk, environ, disk)
         # Last: the sources are being hashed meanwhile.
         facts = request.product.facts()
         if isinstance(facts, Unavailable):
             return facts
         outcomes = (
             product_evidence(facts),
-            capture_runtime(sdk, facts.native, facts.runtime_sources),
+            capture_runtime(sdk, environ, facts.native, facts.runtime_sources),
             isa,
             ptoas.outcome,
             device.outcome,
         )
         records = (*ptoas.records, *device.records)
-        return joined(request.namespace, outcomes, settings_of(request), records=records)
+        return joined(
+            request.namespace,
+            outcomes,
+            settings_of(request),
+            records=records,
+            recallable=sdk.recallable,
+        )
 
     def validate(self, request: IdentityRequest) -> str | None:
         """As IdentityPolicy has it."""
-        return changed_since_built(request.sdk, request.hasher)
+        return changed_since_identified(request.sdk, request.surroundings.environ, request.hasher)
 
 
 def product_evidence(facts: ProductFacts) -> Evidence:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pypto_toolchains.checkout import Checkout, NoCleanCheckout
 from pypto_toolchains.disk import Disk
 from pypto_toolchains.evidence import Evidence, Unavailable
 from pypto_toolchains.packages import FileHasher, hash_files
 
 METADATA_NAME = "sdk.json"
+RUNTIME_ROOT_VARIABLE = "PYPTO_RUNTIME_ROOT"
+ISA_ROOT_VARIABLE = "PTO_ISA_ROOT"
+
 _MAX_PIN_BYTES = 4096
 
 
@@ -21,35 +26,90 @@ class SdkUnknown(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SelectedSdk:
-    """The SDK that a build reads: its absolute directory, and the revision it records."""
+    """The SDK that a build reads.
+
+    `root` is its absolute directory, `revision` what it records of the build that made it; None
+    for a source checkout, which `source` then is. `isa` is the checkout of the instruction set
+    whose headers replace those of the SDK, if any does.
+    """
 
     root: str
-    revision: str
+    revision: str | None
+    source: Checkout | None = None
+    isa: Checkout | None = None
+
+    @property
+    def recallable(self) -> bool:
+        """Whether its identity rests on files alone: git has to be asked again by each process."""
+        return self.source is None and self.isa is None
 
 
-def capture_runtime(sdk: SelectedSdk, native: str, sources: str) -> Evidence | Unavailable:
+def selected_root(environ: Mapping[str, str], variable: str) -> str | None:
+    """The directory that RUNTIME_ROOT_VARIABLE or ISA_ROOT_VARIABLE selects; None if unset.
+
+    Raises SdkUnknown for a relative one: what it means would change with the directory.
+    """
+    root = environ.get(variable)
+    if not root:
+        return None
+    if not root.startswith("/"):
+        raise SdkUnknown(f"{variable}={root} is relative; set it to an absolute directory")
+    return root
+
+
+def capture_runtime(
+    sdk: SelectedSdk, environ: Mapping[str, str], native: str, sources: str
+) -> Evidence | Unavailable:
     """The `runtime` component: the SDK's revision, the extension, the Python code beside it."""
-    if not is_revision(sdk.revision):
+    if sdk.source is not None:
+        try:
+            revision = ("checkout.revision", sdk.source.revision(environ))
+        except NoCleanCheckout as error:
+            return Unavailable("runtime", str(error))
+    elif sdk.revision is not None and is_revision(sdk.revision):
+        revision = ("sdk.revision", sdk.revision)
+    else:
         return Unavailable(
             "runtime", f"{sdk.root} records no build revision; reinstall the package"
         )
-    return Evidence.of(
-        "runtime", (("sdk.revision", sdk.revision), ("native", native), ("sources", sources))
-    )
+    return Evidence.of("runtime", (revision, ("native", native), ("sources", sources)))
 
 
-def capture_isa(sdk: SelectedSdk, disk: Disk) -> Evidence | Unavailable:
-    """The `pto_isa` component: the revision that the SDK's pin selects."""
+def capture_isa(sdk: SelectedSdk, environ: Mapping[str, str], disk: Disk) -> Evidence | Unavailable:
+    """The `pto_isa` component: the revision that the SDK's pin selects, and that of a checkout
+    which replaces the headers."""
     try:
         pin = isa_pin(sdk.root)
         disk.sha256(pin_path(sdk.root))  # for whoever watches what this rests on
-        return Evidence.of("pto_isa", (("pin", pin),))
-    except (SdkUnknown, OSError) as error:
+        facts = [("pin", pin)]
+        if sdk.isa is not None:
+            facts.append(("checkout.revision", sdk.isa.revision(environ)))
+    except (SdkUnknown, NoCleanCheckout) as error:
         return Unavailable("pto_isa", str(error))
+    except OSError as error:
+        return Unavailable("pto_isa", f"cannot read the pin of {sdk.root}: {error.strerror}")
+    return Evidence.of("pto_isa", tuple(facts))
+
+
+def changed_since_identified(
+    sdk: SelectedSdk, environ: Mapping[str, str], hasher: FileHasher
+) -> str | None:
+    """Why the SDK's files or the instruction set's are not the identified ones, or None."""
+    try:
+        if sdk.source is not None:
+            sdk.source.revision(environ)
+    except NoCleanCheckout as error:
+        return f"runtime: {error}"
+    try:
+        if sdk.isa is not None:
+            sdk.isa.revision(environ)
+    except NoCleanCheckout as error:
+        return f"pto_isa: {error}"
+    return None if sdk.source is not None else changed_since_built(sdk, hasher)
 
 
 def changed_since_built(sdk: SelectedSdk, hasher: FileHasher) -> str | None:
-    """Why the files of the SDK are not those that were built, or None. Reads all of them."""
+    """Why the files of an SDK are not those that were built, or None. Reads all of them."""
     try:
         actual = actual_revision(Path(sdk.root), hasher)
     except OSError as error:

@@ -30,7 +30,7 @@ from pypto.runtime.host import (
     build_parent,
     host_compilers,
     incore_include_dirs,
-    installed_sdk,
+    selected_sdk,
 )
 from pypto.runtime.options import refuse_distributed
 from pypto.runtime.run_config import RunConfig
@@ -113,7 +113,7 @@ def build_installed(
     by the assembler that was `identified`. Without `packages` the files of extern kernels are read
     now.
     """
-    sdk = installed_sdk()
+    sdk = selected_sdk(environ)
     choose = select_ptoas if identified else _ASSEMBLERS.choose
     assembler = Assembler(
         choose(environ, sdk.ptoas, sdk.root),
@@ -131,15 +131,17 @@ def build_installed(
         runtime=runtime,
         observe=record if dump or profiling else None,
         extra_files=record.files,
-        packages=_read_packages(program, target.token) if packages is None else packages,
+        packages=_read_packages(program, target.token, environ) if packages is None else packages,
     )
 
 
-def _read_packages(program: Program, platform: str) -> Mapping[ExternalKernel, ExternPackage]:
+def _read_packages(
+    program: Program, platform: str, environ: Mapping[str, str]
+) -> Mapping[ExternalKernel, ExternPackage]:
     kernels = {function.external for function in program.functions.values()}
     if not any(kernels):
         return {}
-    provided = incore_include_dirs(platform)
+    provided = incore_include_dirs(platform, environ)
     return {kernel: read_package(kernel, provided) for kernel in kernels if kernel is not None}
 
 

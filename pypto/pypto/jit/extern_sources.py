@@ -62,14 +62,19 @@ class ExternSources:
 NO_EXTERNS = ExternSources(MappingProxyType({}))
 
 
-def read_externs(kernels: tuple[ExternalKernel, ...], platform: str) -> ExternSources:
-    """The files of `kernels` as they are now, for a build for `platform`."""
+def read_externs(
+    kernels: tuple[ExternalKernel, ...], platform: str, environ: Mapping[str, str]
+) -> ExternSources:
+    """The files of `kernels` as they are now, for a build for `platform`.
+
+    `environ` selects the headers that every kernel may include, which are no files of theirs.
+    """
     if not kernels:
         return NO_EXTERNS
     from pypto.language.extern_package import read_package
     from pypto.runtime.host import incore_include_dirs
 
-    provided = incore_include_dirs(platform)
+    provided = incore_include_dirs(platform, environ)
     return ExternSources(
         MappingProxyType({kernel: read_package(kernel, provided) for kernel in kernels})
     )

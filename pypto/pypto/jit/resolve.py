@@ -34,7 +34,12 @@ from pypto_store import ArtifactKey, ArtifactStore, CacheConfig, Digest
 from pypto_store.validation import Validator
 from pypto_toolchains.declared_environment import environment_of_tools
 from pypto_toolchains.evidence import Unavailable
-from pypto_toolchains.identity import ToolchainIdentity, identity_namespace
+from pypto_toolchains.identity import (
+    TOOLCHAIN_VARIABLE,
+    IdentityNamespace,
+    ToolchainIdentity,
+    identity_namespace,
+)
 
 Objects = ObjectTable[CompiledProgram]
 
@@ -50,6 +55,12 @@ class Surroundings:
     def tools(self) -> Mapping[str, str]:
         """The environment that tools are found, identified and run in; ValueError as there."""
         return environment_of_tools(self.environ)
+
+    def question(
+        self, platform: str, root: str
+    ) -> tuple[str, IdentityNamespace, Mapping[str, str], str, str]:
+        """What is asked of a `Toolchain` for a build beside a root; ValueError as `tools`."""
+        return platform, identity_namespace(self.environ), self.tools, self.cwd, root
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +166,7 @@ class Resolver:
         try:
             if policy is None:
                 policy = self._policy(config, world)
-            externs = read_externs(snapshot.externs, specialization.options.platform)
+            externs = read_externs(snapshot.externs, specialization.options.platform, world.environ)
             request = Request(snapshot, specialization, policy, objects, world, externs)
             forced = forces_fresh_build(specialization.options)
             if not policy.enabled or forced:
@@ -236,13 +247,7 @@ class Resolver:
             )
         except ExtraSourceError as error:
             return self._bypass(request, meter, str(error))
-        asked = (
-            request.specialization.options.platform,
-            identity_namespace(world.environ),
-            world.tools,
-            world.cwd,
-            root,
-        )
+        asked = world.question(request.specialization.options.platform, root)
         identity = self._toolchain.identity(*asked)
         self._memory.confirm(request.snapshot.assumed, _version_of(identity))
         if isinstance(identity, Unavailable):
@@ -295,7 +300,7 @@ class Resolver:
         """
         policy = capture_policy(config, world.environ, world.cwd)
         assert policy.root is not None
-        externs = read_externs(snapshot.externs, specialization.options.platform)
+        externs = read_externs(snapshot.externs, specialization.options.platform, world.environ)
         request = Request(snapshot, specialization, policy, ObjectTable(), world, externs)
         if forces_fresh_build(specialization.options):
             return "a request for diagnostics or for files in a place of its own is never stored"
@@ -309,13 +314,8 @@ class Resolver:
             )
         except ExtraSourceError as error:
             return str(error)
-        identity = self._toolchain.identity(
-            specialization.options.platform,
-            identity_namespace(world.environ),
-            world.tools,
-            world.cwd,
-            policy.root,
-        )
+        platform = specialization.options.platform
+        identity = self._toolchain.identity(*world.question(platform, policy.root))
         if isinstance(identity, Unavailable):
             return str(identity)
         recipe = replace(request.recipe, identified=True)
@@ -356,7 +356,8 @@ class Resolver:
             return f"a value that kernel {request.recipe.name!r} uses changed during its build"
         if request.externs.packages:
             platform = request.specialization.options.platform
-            if read_externs(request.snapshot.externs, platform) != request.externs:
+            environ = request.surroundings.environ
+            if read_externs(request.snapshot.externs, platform, environ) != request.externs:
                 return (
                     f"an extern source of kernel {request.recipe.name!r} changed during its build"
                 )
@@ -412,10 +413,16 @@ def _explain(
 
 
 def read_surroundings() -> Surroundings:
-    """The process's environment and working directory as they are now."""
+    """The process's environment and working directory as they are now.
+
+    The description of a toolchain is named by its absolute path: compilers are made later.
+    """
     try:
         cwd = os.getcwd()
     except FileNotFoundError as error:
         told = "the working directory was removed; change to one that exists"
         raise FileNotFoundError(error.errno, told) from error
-    return Surroundings(dict(os.environ), cwd)
+    environ = dict(os.environ)
+    if described := environ.get(TOOLCHAIN_VARIABLE):
+        environ[TOOLCHAIN_VARIABLE] = os.path.join(cwd, described)
+    return Surroundings(environ, cwd)

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pypto.backend import DEFAULT_RUNTIME, target_of
-from pypto.runtime.host import installed_sdk
+from pypto.runtime.host import selected_isa_root, selected_sdk
 from pypto.runtime.sdk import Sdk, SdkError, default_sdk_root
+from pypto_toolchains.checkout import Checkout
 from pypto_toolchains.disk import Disk, Observation, unchanged
 from pypto_toolchains.evidence import Unavailable
 from pypto_toolchains.identities import Asked, Identities, Means
@@ -126,8 +127,8 @@ def read_sdk(
 ) -> tuple[SelectedSdk, TargetTools] | Unavailable:
     """The SDK that builds of this process read, and what it starts for a platform token."""
     try:
-        sdk = installed_sdk()
-        found = described_sdk(sdk.root, platform, disk)
+        sdk = selected_sdk(environ)
+        found = described_sdk(sdk.root, platform, environ, disk)
         # It may have been read long ago. Other processes must not recall its revision by the
         # digest of another one's file.
         if Sdk.load(sdk.root) != sdk:
@@ -141,14 +142,27 @@ def read_sdk(
     return found
 
 
-def described_sdk(root: Path, platform: str, disk: Disk) -> tuple[SelectedSdk, TargetTools]:
-    """What the SDK at `root` says of itself. OSError, SdkError."""
+def described_sdk(
+    root: Path, platform: str, environ: Mapping[str, str], disk: Disk
+) -> tuple[SelectedSdk, TargetTools]:
+    """What the SDK at `root` says of itself, and what replaces its headers. OSError, SdkError."""
     disk.sha256(str(root / METADATA_NAME))  # for whoever watches what an identity rests on
     sdk = Sdk.load(root)
     target = sdk.target(platform)
+    incore = target.incore
+    headers = () if incore is None else incore.include_dirs
+    isa_root = selected_isa_root(environ)
+    selected = SelectedSdk(
+        str(sdk.root),
+        sdk.revision,
+        source=None if sdk.revision else Checkout(str(sdk.root), METADATA_NAME, headers),
+        # Without a compiler for kernels here, nothing reads the headers.
+        isa=None
+        if isa_root is None or incore is None
+        else Checkout(str(isa_root), incore.forced_header, headers),
+    )
     orchestration = target.orchestration.get(DEFAULT_RUNTIME)
     uses = [] if orchestration is None else [(orchestration.tool, orchestration.flags)]
-    incore = target.incore
     if incore is not None:
         uses.extend((incore.tool, (*incore.flags, *core)) for core in incore.core_flags.values())
     invocations = tuple([(sdk.tools[tool], options) for tool, options in uses])
@@ -158,7 +172,7 @@ def described_sdk(root: Path, platform: str, disk: Disk) -> tuple[SelectedSdk, T
         device=incore is None,
         invocations=invocations,
     )
-    return SelectedSdk(str(sdk.root), sdk.revision), tools
+    return selected, tools
 
 
 def _installation() -> Installation:

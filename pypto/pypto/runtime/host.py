@@ -11,11 +11,17 @@ from pypto.backend import RuntimeKind
 from pypto.runtime.cpu_level import host_level
 from pypto.runtime.errors import ToolchainUnavailable
 from pypto.runtime.kernel_compiler import KernelCompiler
-from pypto.runtime.sdk import Sdk, default_sdk_root
+from pypto.runtime.sdk import Sdk, SdkError, default_sdk_root
 from pypto.runtime.storage import CompilerFactory
 from pypto.runtime.tool_commands import DeclaredTools, MachineTools, Tools
 from pypto_toolchains.declared_environment import environment_of_tools
 from pypto_toolchains.identity import described_toolchain
+from pypto_toolchains.sdk import (
+    ISA_ROOT_VARIABLE,
+    RUNTIME_ROOT_VARIABLE,
+    SdkUnknown,
+    selected_root,
+)
 from pypto_toolchains.toolchain_description import DescriptionError, read_description
 
 BUILD_DIRECTORY_VARIABLE = "PYPTO_PROG_BUILD_DIR"
@@ -34,11 +40,42 @@ def installed_sdk() -> Sdk:
     return Sdk.load(default_sdk_root())
 
 
-def incore_include_dirs(platform: str) -> tuple[str, ...]:
-    """Where the installed SDK has the headers for kernels of a platform, as absolute paths."""
-    sdk = installed_sdk()
+def selected_sdk(environ: Mapping[str, str]) -> Sdk:
+    """The SDK that builds read: the installed one, unless PYPTO_RUNTIME_ROOT names another.
+
+    Raises SdkError, which says what to do.
+    """
+    root = _selected_root(environ, RUNTIME_ROOT_VARIABLE)
+    if root is None:
+        return installed_sdk()
+    try:
+        return Sdk.load(root)
+    except SdkError as error:
+        raise SdkError(f"{error}; or correct or unset {RUNTIME_ROOT_VARIABLE}") from error
+
+
+def selected_isa_root(environ: Mapping[str, str]) -> Path | None:
+    """The checkout whose headers PTO_ISA_ROOT puts in place of the SDK's. Raises SdkError."""
+    return _selected_root(environ, ISA_ROOT_VARIABLE)
+
+
+def _selected_root(environ: Mapping[str, str], variable: str) -> Path | None:
+    try:
+        root = selected_root(environ, variable)
+    except SdkUnknown as error:
+        raise SdkError(str(error)) from error
+    return None if root is None else Path(root)
+
+
+def incore_include_dirs(platform: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Where the headers for kernels of a platform are, as absolute paths."""
+    sdk = selected_sdk(environ)
     recipe = sdk.target(platform).incore
-    return () if recipe is None else tuple(f"{sdk.root}/{item}" for item in recipe.include_dirs)
+    if recipe is None:
+        return ()
+    isa_root = selected_isa_root(environ)
+    roots = [sdk.root] if isa_root is None else [isa_root, sdk.root]
+    return tuple(f"{root}/{item}" for root in roots for item in recipe.include_dirs)
 
 
 def host_compilers(
@@ -54,8 +91,8 @@ def host_compilers(
     """
 
     def make(platform: str, runtime: RuntimeKind) -> KernelCompiler:
-        sdk = installed_sdk()
         world = environment_of_tools(dict(os.environ if environ is None else environ))
+        sdk = selected_sdk(world)
         return KernelCompiler(
             platform,
             sdk=sdk,
@@ -64,6 +101,7 @@ def host_compilers(
             environ=world,
             tools=_tools(sdk, world),
             build_dir=build_dir,
+            isa_root=selected_isa_root(world),
         )
 
     return make

@@ -164,7 +164,8 @@ class KernelCompiler:
 
         Two equal contexts allow one to use the other's binaries.
         """
-        if self.isa_root is not None:
+        revision = self.sdk.revision
+        if self.isa_root is not None or revision is None:
             return None
         recipes = [self._target.incore, self._target.orchestration.get(self.runtime)]
         tools = sorted({recipe.tool for recipe in recipes if recipe is not None})
@@ -172,7 +173,7 @@ class KernelCompiler:
             "platform": self.platform,
             "runtime": self.runtime.value,
             "cpu_level": self.cpu_level,
-            "sdk_revision": self.sdk.revision,
+            "sdk_revision": revision,
             **self._tools.context(tools),
         }
 

@@ -3,7 +3,7 @@
 ``sdk.json`` is the SDK's description of itself. Its grammar, schema 2::
 
     schema      2
-    revision    64 hex digits: the digest of every other file of the SDK
+    revision    64 hex digits: the digest of every other file of the SDK; a source checkout has none
     tools       tool name -> executable name or path of a GCC driver
     dialects    dialect name -> dialect; "gcc" is what flags are written in
     targets     platform token -> target
@@ -46,15 +46,14 @@ from pypto_toolchains.json_fields import (
     check_keys,
     parse_object,
 )
+from pypto_toolchains.sdk import METADATA_NAME, is_revision
 
 SCHEMA = 2
-METADATA_NAME = "sdk.json"
 CORE_TYPES = ("aic", "aiv")
 
 NATIVE_DIALECT = "gcc"
 """The dialect of the SDK's own tools, in which its flags are written."""
 
-_REVISION_DIGITS = 64
 _MAX_METADATA_BYTES = 1 << 20
 
 
@@ -121,10 +120,10 @@ class SdkTarget:
 
 @dataclass(frozen=True, slots=True)
 class Sdk:
-    """A parsed SDK. ``root`` is absolute; ``revision`` identifies its contents."""
+    """A parsed SDK. ``root`` is absolute; ``revision`` identifies its contents if it was built."""
 
     root: Path
-    revision: str
+    revision: str | None
     tools: Mapping[str, str]
     dialects: Mapping[str, Dialect]
     targets: Mapping[str, SdkTarget]
@@ -216,11 +215,12 @@ def _sdk(root: Path, path: Path, document: dict[str, Any]) -> Sdk:
     check_keys(
         document,
         "the document",
-        {"schema", "revision", "tools", "dialects", "targets", "cpu_levels", "limits"},
+        {"schema", "tools", "dialects", "targets", "cpu_levels", "limits"},
+        {"revision"},
     )
-    revision = as_text(document["revision"], "revision")
-    if len(revision) != _REVISION_DIGITS or set(revision) - set("0123456789abcdef"):
-        raise FieldError(f"revision must be {_REVISION_DIGITS} lower-case hex digits")
+    revision = as_text(document["revision"], "revision") if "revision" in document else None
+    if revision is not None and not is_revision(revision):
+        raise FieldError("revision must be 64 lower-case hex digits")
     tools = _table(document["tools"], "tools", lambda where, value: as_text(value, where))
     dialects = _table(document["dialects"], "dialects", _dialect)
     if NATIVE_DIALECT not in dialects:

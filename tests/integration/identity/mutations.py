@@ -37,7 +37,7 @@ from pypto_toolchains.identity import TargetTools, ToolchainIdentity, identity_n
 from pypto_toolchains.installation import Installation
 from pypto_toolchains.interpreter import Interpreter
 from pypto_toolchains.packages import PackageRoot, hash_sources
-from pypto_toolchains.sdk import SelectedSdk, actual_revision
+from pypto_toolchains.sdk import RUNTIME_ROOT_VARIABLE, SelectedSdk, actual_revision, selected_root
 
 PACKAGES = (pypto, pypto_store, pypto_toolchains)
 
@@ -185,7 +185,9 @@ class Process:
     ) -> tuple[SelectedSdk, TargetTools] | Unavailable:
         self.house.worked_out += 1
         try:
-            return described_sdk(self.house.sdk, platform, disk)
+            selected = selected_root(environ, RUNTIME_ROOT_VARIABLE)
+            root = self.house.sdk if selected is None else Path(selected)
+            return described_sdk(root, platform, environ, disk)
         except (OSError, SdkError) as error:
             return Unavailable("runtime", str(error))
 

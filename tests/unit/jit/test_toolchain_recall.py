@@ -10,6 +10,7 @@ from pathlib import Path
 import pypto.jit.toolchain as toolchain_module
 import pytest
 from pypto.jit.toolchain import Toolchain
+from pypto.runtime.host import installed_sdk
 from pypto_toolchains.build_policy import BuildPolicy
 from pypto_toolchains.evidence import Unavailable
 from pypto_toolchains.identity import ToolchainIdentity, identity_namespace
@@ -51,7 +52,7 @@ def capturing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Capturing:
 def test_a_later_process_works_nothing_out(capturing: Capturing, monkeypatch) -> None:
     first = capturing.identity()
     assert capturing.worked_out == 1
-    monkeypatch.setattr(toolchain_module, "installed_sdk", lambda: pytest.fail("the SDK was read"))
+    monkeypatch.setattr(toolchain_module, "selected_sdk", lambda _: pytest.fail("the SDK was read"))
     again = capturing.identity()
     assert capturing.worked_out == 1
     assert (again.digest, again.components, again.settings) == (
@@ -63,8 +64,8 @@ def test_an_sdk_that_was_replaced_since_it_was_read_is_not_kept(
     capturing: Capturing, monkeypatch
 ) -> None:
     """The record would tell later processes the old revision beside the new SDK."""
-    read = dataclasses.replace(toolchain_module.installed_sdk(), revision="0" * 64)
-    monkeypatch.setattr(toolchain_module, "installed_sdk", lambda: read)
+    read = dataclasses.replace(installed_sdk(), revision="0" * 64)
+    monkeypatch.setattr(toolchain_module, "selected_sdk", lambda _: read)
     namespace = identity_namespace(capturing.environ)
     found = Toolchain().identity(
         "a2a3sim", namespace, capturing.environ, capturing.cwd, str(capturing.root)
@@ -93,7 +94,7 @@ def test_a_tool_that_appears_earlier_on_the_path_is_seen(capturing: Capturing, n
 
 def test_another_assembler_in_its_place_is_seen(capturing: Capturing) -> None:
     assembler = capturing.first / "ptoas"
-    shutil.copy(toolchain_module.installed_sdk().ptoas, assembler)
+    shutil.copy(installed_sdk().ptoas, assembler)
     assembler.chmod(0o755)
     capturing.environ["PTOAS_ROOT"] = str(capturing.first)
     before = capturing.identity()

@@ -159,10 +159,6 @@ MISSING: dict[str, tuple[Callable[[House], object], str]] = {
     "no revision": (lambda h: setattr(h, "revision", ""), "runtime"),
     "a launcher": (_launcher, "ptoas"),
     "no compiler": (lambda h: h.environ.update(PATH="/nowhere"), "device_toolchain"),
-    "another policy": (
-        lambda h: h.environ.update(PYPTO_CACHE_IDENTITY="content"),
-        "content",
-    ),
 }
 
 
@@ -171,16 +167,6 @@ def test_missing_evidence_is_a_reason_and_never_a_key(house: House, what: str) -
     change, culprit = MISSING[what]
     change(house)
     assert culprit in house.reason()
-
-
-def test_an_external_assembler_is_used_exclusively(house: House) -> None:
-    before = house.digest()
-    other = house.top / "ptoas-root"
-    other.mkdir()
-    house.environ["PTOAS_ROOT"] = str(other)
-    assert "PTOAS_ROOT" in house.reason()
-    shutil.copy(house.executables[0], other / "ptoas")
-    assert house.digest() != before
 
 
 def test_what_is_no_text_counts_too(house: House) -> None:
