@@ -12,6 +12,7 @@ import functools
 from collections.abc import Mapping
 
 from pypto_toolchains.environment import EnvironmentRegistry
+from pypto_toolchains.identity import described_toolchain
 
 TOOL_PATH_VARIABLE = "PYPTO_TOOL_PATH"
 
@@ -25,7 +26,13 @@ def environment_of_tools(environ: Mapping[str, str]) -> Mapping[str, str]:
     Without ``PYPTO_TOOL_PATH`` it is `environ`. With it, the value is their ``PATH``, and no
     other variable that may change what a tool produces is left. Raises ValueError for a value
     that is not a list of absolute directories: it would mean another thing in each directory.
+
+    With a hermetic toolchain, what is left is known to change nothing, or to select a tool, which
+    its policy refuses. Raises ValueError as `described_toolchain` does.
     """
+    if described_toolchain(environ) is not None:
+        kept = _harmless()
+        return {name: value for name, value in environ.items() if name in kept}
     declared = environ.get(TOOL_PATH_VARIABLE)
     if declared is None:
         return environ
@@ -43,3 +50,9 @@ def environment_of_tools(environ: Mapping[str, str]) -> Mapping[str, str]:
 @functools.cache
 def _dropped() -> frozenset[str]:
     return frozenset(EnvironmentRegistry.load().semantic) - _OF_THE_PROCESS
+
+
+@functools.cache
+def _harmless() -> frozenset[str]:
+    registry = EnvironmentRegistry.load()
+    return frozenset(registry.classes) - frozenset(registry.semantic)

@@ -7,6 +7,7 @@ rests on. What could not be identified is remembered by nobody: whoever mends it
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from pypto_toolchains.disk import SYSTEM_DISK, Disk, Observation, WatchedDisk
 from pypto_toolchains.environment import EnvironmentRegistry, variables_of_tools
 from pypto_toolchains.evidence import Unavailable
 from pypto_toolchains.identity import (
+    TOOLCHAIN_VARIABLE,
     IdentityNamespace,
     IdentityRequest,
     Surroundings,
@@ -134,7 +136,7 @@ class Identities:
         environ = asked.environ
         relative = any(
             name in environ and has_relative_entry(environ[name]) for name in _SEARCH_LISTS
-        )
+        ) or not os.path.isabs(environ.get(TOOLCHAIN_VARIABLE, "/"))
         return (
             asked.platform,
             asked.namespace.policy,

@@ -44,3 +44,21 @@ def test_every_semantic_variable_is_dropped_unless_it_is_about_this_process() ->
 def test_what_depends_on_the_directory_is_refused(value: str) -> None:
     with pytest.raises(ValueError, match=r"PYPTO_TOOL_PATH=.* absolute directories"):
         environment_of_tools({"PYPTO_TOOL_PATH": value})
+
+
+HERMETIC = {"PYPTO_CACHE_IDENTITY": "hermetic", "PYPTO_TOOLCHAIN": "/opt/toolchain/identity.json"}
+
+
+def test_a_hermetic_toolchain_gets_nothing_that_may_change_what_it_makes() -> None:
+    semantic = EnvironmentRegistry.load().semantic
+    shell = {**SHELL, **dict.fromkeys(semantic, "x"), "LANG": "de_DE.UTF-8", "MY_OWN": "1"}
+    found = environment_of_tools({**shell, **HERMETIC})
+    selecting = {"HOME", "PATH", "PTOAS_ROOT", "TMPDIR"}
+    assert found == {**{name: SHELL[name] for name in selecting}, **HERMETIC}
+
+
+def test_a_policy_and_a_toolchain_that_disagree_are_refused() -> None:
+    with pytest.raises(ValueError, match="PYPTO_TOOLCHAIN"):
+        environment_of_tools({"PYPTO_CACHE_IDENTITY": "hermetic"})
+    with pytest.raises(ValueError, match="PYPTO_CACHE_IDENTITY"):
+        environment_of_tools({"PYPTO_TOOLCHAIN": "/opt/toolchain/identity.json"})
