@@ -28,6 +28,7 @@ import pypto
 import pypto_store
 import pypto_toolchains
 from pypto.jit.toolchain import RUNTIME_PART, answers_hold, described_sdk, file_hasher
+from pypto.runtime.host import selected_sdk
 from pypto.runtime.sdk import SdkError, default_sdk_root
 from pypto_toolchains.disk import Disk
 from pypto_toolchains.elf import read_build_id
@@ -37,7 +38,7 @@ from pypto_toolchains.identity import TargetTools, ToolchainIdentity, identity_n
 from pypto_toolchains.installation import Installation
 from pypto_toolchains.interpreter import Interpreter
 from pypto_toolchains.packages import PackageRoot, hash_sources
-from pypto_toolchains.sdk import RUNTIME_ROOT_VARIABLE, SelectedSdk, actual_revision, selected_root
+from pypto_toolchains.sdk import RUNTIME_ROOT_VARIABLE, SelectedSdk, actual_revision
 
 PACKAGES = (pypto, pypto_store, pypto_toolchains)
 
@@ -185,8 +186,8 @@ class Process:
     ) -> tuple[SelectedSdk, TargetTools] | Unavailable:
         self.house.worked_out += 1
         try:
-            selected = selected_root(environ, RUNTIME_ROOT_VARIABLE)
-            root = self.house.sdk if selected is None else Path(selected)
+            selected = bool(environ.get(RUNTIME_ROOT_VARIABLE))
+            root = selected_sdk(environ).root if selected else self.house.sdk
             return described_sdk(root, platform, environ, disk)
         except (OSError, SdkError) as error:
             return Unavailable("runtime", str(error))
