@@ -63,9 +63,8 @@ def refusal(path: str, environ: Mapping[str, str], project_root: str) -> str | N
         # The end of what it wrote says what went wrong; assemblers may write a lot before.
         summary = str(error).partition("\n")[0].removesuffix(":")
         tail = error.stderr[-_TOLD_CHARACTERS:].strip()
-        return f"{path} does not translate a small program: {summary}" + (
-            f": {tail}" if tail else ""
-        )
+        told = f"{path} cannot be used: {summary}"
+        return f"{told}: {tail}" if tail else told
     for what, pattern in _RELIED_UPON:
         if re.search(pattern, result.stdout, re.MULTILINE) is None:
             return f"{path} translates a small program to text without {what}"
