@@ -1,20 +1,241 @@
-"""The `content` identity policy."""
+"""The `content` identity policy: the bytes of all that takes part, on Linux.
+
+Every component has the evidence of the `build` policy, and beside it the SHA-256 of what that
+trusts: each native file with every library that the dynamic loader maps for it, the directories in
+which compilers look for headers, the inputs of links, the files of the SDK, Python's library. What
+the device toolkit and an assembler from a wheel report of themselves stands for them, and so does
+the verified revision of the instruction set.
+
+No time takes part: whoever recalls such an identity reads all of it again.
+"""
 
 from __future__ import annotations
 
-from pypto_toolchains.evidence import Unavailable
-from pypto_toolchains.identity import IdentityRequest, ToolchainIdentity
+import os
+import sysconfig
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from pypto_toolchains.build_policy import product_evidence, settings_of
+from pypto_toolchains.closures import Closure
+from pypto_toolchains.compiler_resources import ResourcesUnknown, resources_of
+from pypto_toolchains.device_toolchain import DeviceCapture, capture_device_toolchain
+from pypto_toolchains.disk import Disk
+from pypto_toolchains.evidence import Evidence, Unavailable
+from pypto_toolchains.gcc import Gcc
+from pypto_toolchains.identity import IdentityRequest, ToolchainIdentity, joined
+from pypto_toolchains.loader_search import ClosureUnknown, LibrarySearch
+from pypto_toolchains.ptoas import PtoasNotFound, capture_ptoas, select_ptoas
+from pypto_toolchains.records import ProbeRecord
+from pypto_toolchains.sdk import (
+    METADATA_NAME,
+    capture_isa,
+    capture_runtime,
+    changed_since_identified,
+)
+
+UNMODELLED_VARIABLES: Mapping[str, str] = {
+    "BINUTILS_ROOT": "moves the directories in which a compiler driver searches",
+    "COMPILER_PATH": "puts directories before those in which a compiler driver searches",
+    "CPATH": "adds directories of headers",
+    "CPLUS_INCLUDE_PATH": "adds directories of headers",
+    "C_INCLUDE_PATH": "adds directories of headers",
+    "DEPENDENCIES_OUTPUT": "makes a compiler write another file",
+    "GCC_EXEC_PREFIX": "moves the directories in which a compiler driver searches",
+    "GCC_ROOT": "moves the directories in which a compiler driver searches",
+    "LD_AUDIT": "loads code into every tool",
+    "LD_PRELOAD": "loads code into every tool",
+    "LIBRARY_PATH": "adds directories in which a linker searches",
+    "PYTHONHOME": "moves the library of the Python interpreter",
+    "SUNPRO_DEPENDENCIES": "makes a compiler write another file",
+}
+"""Variables that bring in what is not followed here, and what each does. Others enter by value."""
+
+_SDK_DIRECTORIES = ("bin", "include", "src")
 
 
 class ContentPolicy:
-    """Not there yet: every request goes on without persistence."""
+    """See the module."""
 
     def capture(self, request: IdentityRequest) -> ToolchainIdentity | Unavailable:
         """As IdentityPolicy has it."""
-        return Unavailable(
-            "toolchain", f"the {request.namespace.policy!r} identity policy is not available yet"
+        environ = request.surroundings.environ
+        for name, effect in UNMODELLED_VARIABLES.items():
+            if environ.get(name) is not None:
+                return Unavailable("toolchain", f"{name} {effect}, which is not followed; unset it")
+        try:
+            search = LibrarySearch(environ.get("LD_LIBRARY_PATH"), request.disk)
+        except ClosureUnknown as error:
+            return Unavailable("toolchain", str(error))
+        try:
+            ptoas, ptoas_records = _ptoas(request, search)
+            device, device_records = _device_toolchain(request, search)
+            isa = capture_isa(request.sdk, environ, request.disk)
+            product = _product(request, search)
+            runtime = _runtime(request)
+        except ImportError as error:
+            return Unavailable(
+                "toolchain", f"the content policy needs {error.name}; pip install 'pypto[content]'"
+            )
+        outcomes = (product, runtime, isa, ptoas, device)
+        records = (*ptoas_records, *device_records)
+        return joined(
+            request.namespace,
+            outcomes,
+            settings_of(request),
+            records=records,
+            recallable=request.sdk.recallable,
         )
 
     def validate(self, request: IdentityRequest) -> str | None:
         """As IdentityPolicy has it."""
-        return None
+        return changed_since_identified(request.sdk, request.surroundings.environ, request.hasher)
+
+
+def _product(request: IdentityRequest, search: LibrarySearch) -> Evidence | Unavailable:
+    """The interpreter with its library, and the extension in it."""
+    facts = request.product.facts()
+    if isinstance(facts, Unavailable):
+        return facts
+    installation = request.product.installation
+    evidence = product_evidence(facts)
+    try:
+        process = Closure(installation.interpreter.executable, search)
+        process.add(installation.native)
+        return _with(
+            evidence, (*_native_facts(process, request.disk), *_library_facts(request.disk))
+        )
+    except (ClosureUnknown, OSError) as error:
+        return Unavailable(evidence.component, str(error))
+
+
+def _library_facts(disk: Disk) -> tuple[tuple[str, str], ...]:
+    """Python's own library. What is installed beside it is not part of the product."""
+    # A virtual environment has none of its own.
+    base = {"platbase": sysconfig.get_config_var("installed_platbase")}
+    places = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib", vars=base))
+    return tuple((f"python.library.{one}", disk.modules(one)) for one in dict.fromkeys(places))
+
+
+def _runtime(request: IdentityRequest) -> Evidence | Unavailable:
+    facts = request.product.facts()
+    if isinstance(facts, Unavailable):
+        return facts
+    sdk, disk = request.sdk, request.disk
+    evidence = capture_runtime(
+        sdk, request.surroundings.environ, facts.native, facts.runtime_sources
+    )
+    if isinstance(evidence, Unavailable):
+        return evidence
+    try:
+        content = [("sdk.metadata", disk.sha256(f"{sdk.root}/{METADATA_NAME}"))]
+        content += [(f"sdk.{name}", disk.tree(f"{sdk.root}/{name}")) for name in _SDK_DIRECTORIES]
+    except OSError as error:
+        return Unavailable(evidence.component, f"the SDK cannot be read: {error}")
+    return _with(evidence, tuple(content))
+
+
+def _ptoas(
+    request: IdentityRequest, search: LibrarySearch
+) -> tuple[Evidence | Unavailable, tuple[ProbeRecord, ...]]:
+    """A native assembler with its libraries; one from a wheel is known by what it reports."""
+    world, disk = request.surroundings, request.disk
+    bundled, project_root = Path(request.sdk.root, "bin", "ptoas"), Path(world.project_root)
+    captured = capture_ptoas(world.environ, bundled, project_root, request.records, disk)
+    evidence = captured.outcome
+    if isinstance(evidence, Unavailable) or "ptoas.native" not in dict(evidence.facts):
+        return evidence, captured.records
+    try:
+        path = select_ptoas(world.environ, bundled, project_root, disk)
+        content = _native_facts(Closure(str(path), search), disk)
+    except (PtoasNotFound, ClosureUnknown, OSError) as error:
+        return Unavailable(evidence.component, str(error)), ()
+    return _with(evidence, content), captured.records
+
+
+def _device_toolchain(
+    request: IdentityRequest, search: LibrarySearch
+) -> tuple[Evidence | Unavailable, tuple[ProbeRecord, ...]]:
+    """Every compiler with its helpers, their libraries, and what they read beside a source."""
+    captured: DeviceCapture = capture_device_toolchain(request)
+    evidence = captured.outcome
+    if isinstance(evidence, Unavailable):
+        return evidence, ()
+    records = list(captured.records)
+    content: dict[str, str] = {}
+    try:
+        for name, compiler in zip(request.target.compilers, captured.compilers, strict=True):
+            own = _compiler_facts(compiler, search, request.disk)
+            content.update(own)
+            reads, record = _reading_facts(request, name, compiler, own)
+            content.update(reads)
+            records += () if record is None else (record,)
+    except (ClosureUnknown, ResourcesUnknown, OSError) as error:
+        return Unavailable(evidence.component, str(error)), ()
+    return _with(evidence, tuple(content.items())), tuple(records)
+
+
+def _compiler_facts(
+    compiler: Gcc, search: LibrarySearch, disk: Disk
+) -> tuple[tuple[str, str], ...]:
+    helpers = dict(compiler.helpers)
+    # The linker loads it.
+    plugin = helpers.pop("plugin", None)
+    facts: dict[str, str] = {}
+    for name, path in {"driver": compiler.driver.path, **helpers}.items():
+        process = Closure(path, search)
+        if name == "ld" and plugin is not None:
+            process.add(plugin)
+        facts.update(_native_facts(process, disk))
+    return tuple(facts.items())
+
+
+def _reading_facts(
+    request: IdentityRequest, name: str, compiler: Gcc, content: tuple[tuple[str, str], ...]
+) -> tuple[tuple[tuple[str, str], ...], ProbeRecord | None]:
+    world, disk = request.surroundings, request.disk
+    resources, record = resources_of(
+        compiler,
+        request.target.options_of(name),
+        content,
+        world.environ,
+        world.project_root,
+        request.records,
+        disk,
+    )
+    # Without any link, which is what is read; a directory that is not there may come to be.
+    directories = {
+        directory: disk.resolved(directory) if disk.exists(directory) else directory
+        for directory in resources.include
+    }
+    facts = [
+        (f"{name}.include.{index}", place)
+        for index, place in enumerate(dict.fromkeys(directories.values()))
+    ]
+    facts += [(f"tree.{root}", disk.tree(root)) for root in _outermost(directories.values())]
+    facts += [(f"link.{path}", disk.sha256(path)) for path in resources.link]
+    return tuple(facts), record
+
+
+def _outermost(directories: Collection[str]) -> tuple[str, ...]:
+    """The directories without those that lie in another one of them."""
+    return tuple(
+        directory
+        for directory in dict.fromkeys(directories)
+        if not any(directory.startswith(f"{other}/") for other in directories)
+    )
+
+
+def _native_facts(process: Closure, disk: Disk) -> tuple[tuple[str, str], ...]:
+    """The content of all that a process maps. ClosureUnknown for a sanitizer's build, OSError."""
+    if process.sanitizer is not None:
+        path, symbol = process.sanitizer
+        raise ClosureUnknown(
+            f"{path} was built for a sanitizer ({symbol}), whose reports may change what tools do; "
+            "use an ordinary build"
+        )
+    return tuple((f"elf.{os.path.normpath(path)}", disk.sha256(path)) for path in process.files)
+
+
+def _with(evidence: Evidence, facts: tuple[tuple[str, str], ...]) -> Evidence:
+    return Evidence.of(evidence.component, (*evidence.facts, *facts))

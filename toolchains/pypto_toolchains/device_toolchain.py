@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from pypto_toolchains.cann import cann_facts
 from pypto_toolchains.evidence import Evidence, Unavailable
-from pypto_toolchains.gcc import identify_gcc
+from pypto_toolchains.gcc import Gcc, identify_gcc
 from pypto_toolchains.gcc_probe import COMPONENT
 from pypto_toolchains.identity import IdentityRequest
 from pypto_toolchains.records import ProbeRecord
@@ -19,10 +19,14 @@ from pypto_toolchains.records import ProbeRecord
 
 @dataclass(frozen=True, slots=True)
 class DeviceCapture:
-    """The outcome, and what probes said if any had to run: for `ProbeRecords.save`."""
+    """The outcome, and what probes said if any had to run: for `ProbeRecords.save`.
+
+    `compilers` are those that were identified, in the order of the target's.
+    """
 
     outcome: Evidence | Unavailable
     records: tuple[ProbeRecord, ...] = ()
+    compilers: tuple[Gcc, ...] = ()
 
 
 def capture_device_toolchain(request: IdentityRequest) -> DeviceCapture:
@@ -30,6 +34,7 @@ def capture_device_toolchain(request: IdentityRequest) -> DeviceCapture:
     target, world = request.target, request.surroundings
     facts: tuple[tuple[str, str], ...] = ()
     records: list[ProbeRecord] = []
+    compilers: list[Gcc] = []
     if target.device:
         toolkit = cann_facts(world.environ, os.uname().machine, request.disk)
         if isinstance(toolkit, Unavailable):
@@ -50,4 +55,5 @@ def capture_device_toolchain(request: IdentityRequest) -> DeviceCapture:
         prefix = f"{compiler}." if len(target.compilers) > 1 else ""
         facts += tuple((prefix + name, value) for name, value in gcc.facts)
         records += () if gcc.record is None else (gcc.record,)
-    return DeviceCapture(Evidence.of(COMPONENT, facts), tuple(records))
+        compilers.append(gcc)
+    return DeviceCapture(Evidence.of(COMPONENT, facts), tuple(records), tuple(compilers))

@@ -27,7 +27,8 @@ _UNMODELLED_TAGS = ("DT_AUXILIARY", "DT_FILTER", "DT_AUDIT", "DT_DEPAUDIT")
 
 # Names that only an instrumented build, or the runtime it needs, defines or asks for.
 _SANITIZER = re.compile(
-    rb"\0(__(?:asan|tsan|msan|hwasan|lsan|ubsan|dfsan|sanitizer)_[A-Za-z0-9_]+)\0"
+    rb"\0(__(?:asan_init|asan_report_[a-z0-9_]+|tsan_init|tsan_func_entry|msan_init|hwasan_init"
+    rb"|lsan_init|ubsan_handle_[a-z0-9_]+|dfsan_[a-z0-9_]+))\0"
 )
 
 
