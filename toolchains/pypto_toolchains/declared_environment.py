@@ -31,8 +31,8 @@ def environment_of_tools(environ: Mapping[str, str]) -> Mapping[str, str]:
     its policy refuses. Raises ValueError as `described_toolchain` does.
     """
     if described_toolchain(environ) is not None:
-        kept = _harmless()
-        return {name: value for name, value in environ.items() if name in kept}
+        harmless = _harmless()
+        return {name: value for name, value in environ.items() if name in harmless}
     declared = environ.get(TOOL_PATH_VARIABLE)
     if declared is None:
         return environ

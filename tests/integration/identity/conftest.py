@@ -11,6 +11,7 @@ import pytest
 # The tests of this folder share modules that are no tests.
 sys.path.insert(0, os.path.dirname(__file__))
 
+from described_toolchains import write_toolchain
 from mutations import House
 
 
@@ -18,3 +19,11 @@ from mutations import House
 def house(tmp_path: Path) -> House:
     """An installation of its own."""
     return House(tmp_path)
+
+
+@pytest.fixture
+def described(house: House) -> House:
+    """An installation with a hermetic toolchain of its own, which is named in the environment."""
+    description = write_toolchain(house.top / "toolchain", house.sdk)
+    house.environ["PYPTO_TOOLCHAIN"] = str(description)
+    return house
