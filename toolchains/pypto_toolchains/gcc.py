@@ -128,6 +128,10 @@ def identify_gcc(
             report = replace(report, specs=_specs(report, project_root, disk))
             fresh = (kept, encode_record(driver, report))
             found = _helpers(report, steering, environ.get("PATH"), project_root, disk)
+            # The driver does not know the names that collect2 prefers for the linker.
+            linker = _linker(steering)
+            own = _absolute(report.programs, project_root)
+            found[linker] = _first(linker, own, disk.is_executable)
             if problem := _contradiction(driver, started, found, project_root):
                 return problem
     except OSError as error:
@@ -201,8 +205,7 @@ def _helpers(
     searched = _as_prefixes(path_directories(search_path, project_root))
     # collect2 has no PATH of its own to fall back to.
     linkers = () if search_path is None else searched
-    chosen = [option.removeprefix(_LINKER) for option in steering if option.startswith(_LINKER)]
-    linker = f"ld.{chosen[-1]}" if chosen else "ld"
+    linker = _linker(steering)
     helpers = {
         "cc1plus": _first("cc1plus", (*own, *searched), disk.is_executable),
         "as": _first("as", (*own, *searched), disk.is_executable),
@@ -221,6 +224,12 @@ def _helpers(
     if report.plugin:
         helpers["plugin"] = _first(report.plugin, own, disk.exists)
     return helpers
+
+
+def _linker(steering: Sequence[str]) -> str:
+    """The linker's name, as the last option about it has it."""
+    chosen = [option.removeprefix(_LINKER) for option in steering if option.startswith(_LINKER)]
+    return f"ld.{chosen[-1]}" if chosen else "ld"
 
 
 def _specs(report: DriverReport, project_root: str, disk: Disk) -> tuple[tuple[str, str], ...]:
@@ -245,7 +254,6 @@ def _contradiction(
     driver: Driver, started: Sequence[Started], found: Mapping[str, str | None], project_root: str
 ) -> Unavailable | None:
     """What the driver would start that is not what was found, if anything."""
-    expected = ["cc1plus", "as", "collect2", "ld"]
     for helper in started:
         name = os.path.basename(helper.program)
         ours = found.get(name)
@@ -253,9 +261,11 @@ def _contradiction(
         same = "/" not in helper.program or (
             ours is not None and os.path.samefile(os.path.join(project_root, helper.program), ours)
         )
-        if name not in expected or not same:
+        if name not in found or not same:
             return Unavailable(COMPONENT, f"{driver.path} uses {helper.program}, not {ours}")
-        expected.remove(name)
-    if expected:
-        return Unavailable(COMPONENT, f"{driver.path} does not start {', '.join(expected)}")
+    names = {os.path.basename(helper.program) for helper in started}
+    if unused := [
+        name for name in ("cc1plus", "as", "collect2") if found[name] and name not in names
+    ]:
+        return Unavailable(COMPONENT, f"{driver.path} does not start {', '.join(unused)}")
     return None

@@ -117,10 +117,9 @@ def probe(
     except ToolError as error:
         if "clang version" in error.stderr:
             return clang(driver.path, driver.executable)
-        said = (error.stderr or str(error)).splitlines()[-1:]
-        return Unavailable(
-            COMPONENT, f"{driver.path} does not answer as a GCC driver does: {''.join(said)}"
-        )
+        lines = (error.stderr or str(error)).splitlines()
+        said = next((line for line in lines if "error: " in line), lines[-1])
+        return Unavailable(COMPONENT, f"{driver.path} does not answer as a GCC driver does: {said}")
     started = _started(whole.stdout)
     if problem := _wrapped(driver, started):
         return problem
