@@ -14,6 +14,10 @@ def py_binary(name, **kwargs):
     """A program, without invented __init__.py files."""
     _py_binary(name = name, legacy_create_init = 0, **kwargs)
 
+def py_test(name, **kwargs):
+    """A test that is a program of its own, without invented __init__.py files."""
+    _py_test(name = name, legacy_create_init = 0, **kwargs)
+
 def pybind_extension(name, srcs, deps = [], copts = [], linkopts = [], **kwargs):
     """A pybind11 module `NAME.so`; an ABI-tagged suffix is not needed to import it.
 
