@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from pypto_store.layout import FILE_MODE, group_bits, make_directories, make_file
 
-_MAX_RECORD_BYTES = 64 * 1024
+# An identity that rests on thousands of files takes some hundred KiB.
+MAX_RECORD_BYTES = 1 << 20
 
 ProbeRecord = tuple[str, bytes]
 """The name of a record (a digest in hex) and what it says."""
@@ -47,20 +48,23 @@ class ProbeRecords:
         except OSError:
             return None
         try:
-            content = os.read(fd, _MAX_RECORD_BYTES + 1)
+            # One read beyond the size proves the end without trusting the size.
+            size = os.fstat(fd).st_size
+            content = os.read(fd, size + 1) if size <= MAX_RECORD_BYTES else b""
         except OSError:
             return None
         finally:
             os.close(fd)
-        return content if len(content) <= _MAX_RECORD_BYTES else None
+        return content if len(content) == size else None
 
     def save(self, digest: str, content: bytes) -> bool:
         """Keep `content` under `digest`, whole or not at all; False if it could not be kept.
 
-        Losing a record costs the next process a probe and nothing else, so no failure is raised
-        and nothing is synced.
+        More than MAX_RECORD_BYTES are not kept, because `load` would refuse them. Losing a record
+        costs the next process a probe and nothing else, so no failure is raised and nothing is
+        synced.
         """
-        if self.directory is None:
+        if self.directory is None or len(content) > MAX_RECORD_BYTES:
             return False
         temporary = f"{self.directory}/.tmp.{secrets.token_hex(8)}"
         try:
