@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
+from pathlib import Path
 
 from pypto_toolchains.loader_search import ClosureUnknown, LibrarySearch, LoadedFile
+from pypto_toolchains.process import ToolError, run_tool
 
 PRELOAD_PATH = "/etc/ld.so.preload"
 
 _MAX_FILES = 1000
 _GLIBC_LOADER = re.compile(r"ld-linux[A-Za-z0-9_-]*\.so\.[0-9]+|ld64\.so\.[0-9]+|ld\.so\.1")
+_LIST_SECONDS = 30.0
+# A line of the loader's list; what the kernel provides has no path.
+_MAPPED = re.compile(r"\s*(?:\S+ => )?(/.+) \(0x[0-9a-f]+\)")
 _INTERPRETER_LIBRARY = re.compile(r"libpython[0-9.]*\.so[0-9.]*")
 
 
@@ -68,6 +74,27 @@ class Closure:
             if one.facts.sanitizer is not None:
                 return one.opened, one.facts.sanitizer
         return None
+
+    def unforeseen(self, environ: Mapping[str, str]) -> str | None:
+        """A file that the loader says it would map for the executable, and that is not here; None
+        if there is none. The loader is run, the executable is not. ClosureUnknown."""
+        main, *others = self.files
+        loader = self._loaded[0].facts.interpreter
+        if loader is None:
+            return None
+        try:
+            listed = run_tool(
+                [loader, "--list", main],
+                cwd=Path("/"),
+                environ=environ,
+                timeout=_LIST_SECONDS,
+                stage=f"list the libraries of {main}",
+            ).stdout
+        except ToolError as error:
+            raise ClosureUnknown(str(error)) from error
+        known = {os.path.realpath(path) for path in others}
+        mapped = [found[1] for found in map(_MAPPED.fullmatch, listed.splitlines()) if found]
+        return next((path for path in mapped if os.path.realpath(path) not in known), None)
 
     def _load(self, opened: str, loader: LoadedFile | None) -> LoadedFile:
         facts = self._search.facts(opened)

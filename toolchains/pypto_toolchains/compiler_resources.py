@@ -38,6 +38,7 @@ _PROBE_SECONDS = 30.0
 _UNDECODABLE = "\ufffd"  # as run_tool decodes it
 _MAX_PATHS = 4096
 
+_COMPLAINT = re.compile("cannot|error")
 _SHOW = ("-v", "-x", "c++", os.devnull)
 _SEARCH_BEGINS = "#include <...> search starts here:"
 _SEARCH_ENDS = "End of search list."
@@ -137,7 +138,10 @@ def _probed(
             real = run("-print-sysroot").stdout.strip()
             said = run(*_SHOW, "-Wl,--verbose", "-o", f"{scratch}/output.so")
     except ToolError as error:
-        raise ResourcesUnknown(f"{driver} does not compile an empty file: {error}") from error
+        told = [line for line in error.stderr.splitlines() if _COMPLAINT.search(line)]
+        raise ResourcesUnknown(
+            f"{driver} does not compile an empty file: {told[0] if told else error}"
+        ) from error
     except OSError as error:
         raise ResourcesUnknown(f"cannot compile an empty file: {error}") from error
     include = [

@@ -11,6 +11,7 @@ No time takes part: whoever recalls such an identity reads all of it again.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sysconfig
 from collections.abc import Collection, Mapping
@@ -51,6 +52,9 @@ UNMODELLED_VARIABLES: Mapping[str, str] = {
 }
 """Variables that bring in what is not followed here, and what each does. Others enter by value."""
 
+_NEEDS_PYELFTOOLS = (
+    "the content policy reads ELF files with pyelftools; pip install 'pypto[content]'"
+)
 _SDK_DIRECTORIES = ("bin", "include", "src")
 
 
@@ -63,20 +67,17 @@ class ContentPolicy:
         for name, effect in UNMODELLED_VARIABLES.items():
             if environ.get(name) is not None:
                 return Unavailable("toolchain", f"{name} {effect}, which is not followed; unset it")
+        if not _can_read_elf():
+            return Unavailable("toolchain", _NEEDS_PYELFTOOLS)
         try:
             search = LibrarySearch(environ.get("LD_LIBRARY_PATH"), request.disk)
         except ClosureUnknown as error:
             return Unavailable("toolchain", str(error))
-        try:
-            ptoas, ptoas_records = _ptoas(request, search)
-            device, device_records = _device_toolchain(request, search)
-            isa = capture_isa(request.sdk, environ, request.disk)
-            product = _product(request, search)
-            runtime = _runtime(request)
-        except ImportError as error:
-            return Unavailable(
-                "toolchain", f"the content policy needs {error.name}; pip install 'pypto[content]'"
-            )
+        ptoas, ptoas_records = _ptoas(request, search)
+        device, device_records = _device_toolchain(request, search)
+        isa = capture_isa(request.sdk, environ, request.disk)
+        product = _product(request, search)
+        runtime = _runtime(request)
         outcomes = (product, runtime, isa, ptoas, device)
         records = (*ptoas_records, *device_records)
         return joined(
@@ -88,8 +89,32 @@ class ContentPolicy:
         )
 
     def validate(self, request: IdentityRequest) -> str | None:
-        """As IdentityPolicy has it."""
-        return changed_since_identified(request.sdk, request.surroundings.environ, request.hasher)
+        """As IdentityPolicy has it. The loader is asked whether it does what is thought of it."""
+        world = request.surroundings
+        environ, disk = world.environ, request.disk
+        changed = changed_since_identified(request.sdk, environ, request.hasher)
+        if changed is not None:
+            return changed
+        if not _can_read_elf():
+            # The identity was recalled, which needs none.
+            return f"toolchain: {_NEEDS_PYELFTOOLS}"
+        interpreter = request.product.installation.interpreter.executable
+        programs = [("pypto", interpreter)]
+        for compiler in capture_device_toolchain(request).compilers:
+            programs += [("device_toolchain", path) for path in _programs(compiler)]
+        try:
+            search = LibrarySearch(environ.get("LD_LIBRARY_PATH"), disk)
+            for component, path in programs:
+                unforeseen = Closure(path, search).unforeseen(environ)
+                if unforeseen is not None:
+                    return f"{component}: {path} would load {unforeseen}, which was not foreseen"
+        except ClosureUnknown as error:
+            return f"{component}: {error}"
+        return None
+
+
+def _can_read_elf() -> bool:
+    return importlib.util.find_spec("elftools") is not None
 
 
 def _product(request: IdentityRequest, search: LibrarySearch) -> Evidence | Unavailable:
@@ -178,16 +203,19 @@ def _device_toolchain(
 def _compiler_facts(
     compiler: Gcc, search: LibrarySearch, disk: Disk
 ) -> tuple[tuple[str, str], ...]:
-    helpers = dict(compiler.helpers)
-    # The linker loads it.
-    plugin = helpers.pop("plugin", None)
     facts: dict[str, str] = {}
-    for name, path in {"driver": compiler.driver.path, **helpers}.items():
+    for path in _programs(compiler):
         process = Closure(path, search)
-        if name == "ld" and plugin is not None:
-            process.add(plugin)
+        if path == compiler.helpers["ld"] and "plugin" in compiler.helpers:
+            process.add(compiler.helpers["plugin"])
         facts.update(_native_facts(process, disk))
     return tuple(facts.items())
+
+
+def _programs(compiler: Gcc) -> tuple[str, ...]:
+    """The driver and the helpers that run; the plugin is loaded by one of them."""
+    helpers = (path for name, path in compiler.helpers.items() if name != "plugin")
+    return (compiler.driver.path, *helpers)
 
 
 def _reading_facts(

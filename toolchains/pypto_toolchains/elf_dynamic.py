@@ -82,7 +82,7 @@ def read_dynamic(path: str) -> DynamicFacts:
             # What a damaged file makes the parser raise, apart from its own errors.
             *(ELFError, ConstructError, struct.error),
             *(ValueError, KeyError, IndexError, AttributeError, TypeError, AssertionError),
-            *(OverflowError, MemoryError, StopIteration, UnicodeDecodeError),
+            *(OverflowError, MemoryError, StopIteration, OSError),
         ) as error:
             raise ElfUnreadable(f"{path} is no ELF file that can be loaded: {error}") from error
 
