@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from pypto.jit.building import Recipe
 from pypto.jit.policy import capture_policy, environment_config
+from pypto.jit.resolve import read_surroundings
 from pypto.jit.session import TOOLCHAIN
 from pypto.jit.verify_rebuild import Bench, Outcome, Verdict
 from pypto.jit.warm import Job, jobs_of, module_named
@@ -150,9 +151,9 @@ def _planned(options: argparse.Namespace) -> tuple[str, list[Task]]:
             "say what to verify: --all, --kernel NAME or --key KEY, or what a configuration names "
             "with --module and --config"
         )
-    environ, cwd = dict(os.environ), os.getcwd()
+    world = read_surroundings()
     jobs: list[Job] = []
-    cache = environment_config(environ)
+    cache = environment_config(world.environ)
     if options.config is not None:
         file = load(options.config)
         jobs = jobs_of(file, module_named(options.module))
@@ -163,11 +164,11 @@ def _planned(options: argparse.Namespace) -> tuple[str, list[Task]]:
         readonly=True,
         root=cache.root if options.root is None else Path(options.root),
     )
-    root = capture_policy(cache, environ, cwd).root
+    root = capture_policy(cache, world.environ, world.cwd).root
     assert root is not None
     rows = list(rows_of(root))
     shelf = EvidenceShelf(resolve(root)[0])
-    bench = Bench(TOOLCHAIN, shelf, environ, cwd, root, os.uname().machine)
+    bench = Bench(TOOLCHAIN, shelf, world, root, os.uname().machine)
     named = [_identified(job, cache) for job in jobs]
     recipes = {item.key: item for item in named if item.key is not None}
     tasks: list[Task] = []

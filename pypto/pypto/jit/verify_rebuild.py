@@ -19,6 +19,7 @@ from pypto.jit.artifacts import FORMAT
 from pypto.jit.building import Recipe
 from pypto.jit.evidence import environment_inputs
 from pypto.jit.placement import TEMPORARY_VARIABLE, temporary_parent
+from pypto.jit.resolve import Surroundings
 from pypto.jit.toolchain import Toolchain
 from pypto.jit.verify_difference import FileDifference, differences
 from pypto.language.parser.diagnostics.exceptions import ParserError
@@ -26,7 +27,7 @@ from pypto.runtime import kernel_config
 from pypto.runtime.binary_build import build_payload
 from pypto.runtime.cpu_level import compiles_for
 from pypto.runtime.errors import ArtifactError, BinaryError, ToolchainUnavailable
-from pypto.runtime.host import host_compilers, installed_sdk
+from pypto.runtime.host import host_compilers, selected_sdk
 from pypto.runtime.kernel_config import KernelConfig
 from pypto.runtime.sdk import SdkError
 from pypto_store import ArtifactKey, Entry, EntryChanged
@@ -35,7 +36,7 @@ from pypto_store.listing import EntryRow
 from pypto_store.tools.comparison import EvidenceShelf, input_differences
 from pypto_store.tools.selection import payload_fault
 from pypto_toolchains.evidence import Unavailable
-from pypto_toolchains.identity import ToolchainIdentity, identity_namespace
+from pypto_toolchains.identity import ToolchainIdentity
 from pypto_toolchains.process import ToolError, ToolFailed
 
 _NAMED = 2  # inputs of another environment
@@ -81,15 +82,19 @@ class Bench:
 
     toolchain: Toolchain
     shelf: EvidenceShelf
-    environ: Mapping[str, str]
-    cwd: str
+    world: Surroundings
     root: str
     machine: str
 
     @property
+    def temporary(self) -> str:
+        """Where temporary files go, which is not in the cache."""
+        return temporary_parent(self.world.environ, self.root)
+
+    @property
     def tool_environ(self) -> Mapping[str, str]:
-        """What tools are given: the environment, but no temporary files in the cache."""
-        return {**self.environ, TEMPORARY_VARIABLE: temporary_parent(self.environ, self.root)}
+        """What tools are given."""
+        return {**self.world.tools, TEMPORARY_VARIABLE: self.temporary}
 
     def ready(
         self,
@@ -140,8 +145,7 @@ class Bench:
 
     def _judged(self, work: Callable[[Path], Verdict]) -> Verdict:
         try:
-            parent = temporary_parent(self.environ, self.root)
-            with tempfile.TemporaryDirectory(prefix="pypto-verify-", dir=parent) as name:
+            with tempfile.TemporaryDirectory(prefix="pypto-verify-", dir=self.temporary) as name:
                 return work(Path(name))
         except (NotComparable, EntryChanged, ToolchainUnavailable, SdkError) as error:
             return Verdict(Outcome.NOT_COMPARABLE, str(error))
@@ -153,7 +157,7 @@ class Bench:
 
     def _level(self, kept: Entry) -> str:
         level = kept.spec.cpu_level
-        if level is None or level not in installed_sdk().cpu_levels:
+        if level is None or level not in selected_sdk(self.world.tools).cpu_levels:
             raise NotComparable(f"the SDK here has no CPU level {level!r}")
         if not compiles_for(level, self.machine):
             raise NotComparable(
@@ -165,13 +169,7 @@ class Bench:
         """Raise NotComparable unless the tools of `key` are those that would build it now."""
         if key.format != FORMAT:
             raise NotComparable("another version of pypto made it, in another format of artifacts")
-        asked = (
-            platform,
-            identity_namespace(self.environ),
-            self.environ,
-            self.cwd,
-            self.root,
-        )
+        asked = self.world.question(platform, self.root)
         identity = self.toolchain.identity(*asked)
         if isinstance(identity, Unavailable):
             raise NotComparable(f"the tools here have no identity: {identity}")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pypto.jit.resolve import Surroundings
 from pypto.jit.verify_rebuild import Bench, Outcome, Verdict
 from pypto.runtime import kernel_config
 from pypto.runtime.binary_build import MANIFEST_NAME, build_payload
@@ -257,7 +258,7 @@ def test_an_entry_of_a_device_is_no_difference(filled: Any) -> None:
     replace_entry(filled, "generated", copied(rows(filled)["generated"], edit))
     status, report, _ = verify(filled, *everything(filled))
     assert (status, only(report)["outcome"]) == (3, "not_comparable"), report
-    assert "a2a3" in only(report)["reason"]
+    assert "device_toolchain" in only(report)["reason"]
 
 
 @pytest.mark.parametrize("state", ["generated", "ready"])
@@ -335,7 +336,13 @@ def rebuilt(
     found = rows(house)
     tools: Any = SameTools(found["ready"].manifest.key.environment, changed)
     root = str(house.root)
-    bench = Bench(tools, EvidenceShelf(resolve(root)[0]), environ, root, root, os.uname().machine)
+    bench = Bench(
+        tools,
+        EvidenceShelf(resolve(root)[0]),
+        Surroundings(environ, root),
+        root,
+        os.uname().machine,
+    )
     cancelled = threading.Event()
     if cancel:
         cancelled.set()
