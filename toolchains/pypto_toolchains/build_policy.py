@@ -35,7 +35,7 @@ class BuildPolicy:
             return facts
         outcomes = (
             product_evidence(facts),
-            capture_runtime(sdk, environ, facts.native, facts.runtime_sources),
+            capture_runtime(sdk, environ, facts.native, facts.runtime_sources, disk),
             isa,
             ptoas.outcome,
             device.outcome,

@@ -29,7 +29,6 @@ from pypto_toolchains.loader_search import ClosureUnknown, LibrarySearch
 from pypto_toolchains.ptoas import PtoasNotFound, capture_ptoas, select_ptoas
 from pypto_toolchains.records import ProbeRecord
 from pypto_toolchains.sdk import (
-    METADATA_NAME,
     capture_isa,
     capture_runtime,
     changed_since_identified,
@@ -148,13 +147,12 @@ def _runtime(request: IdentityRequest) -> Evidence | Unavailable:
         return facts
     sdk, disk = request.sdk, request.disk
     evidence = capture_runtime(
-        sdk, request.surroundings.environ, facts.native, facts.runtime_sources
+        sdk, request.surroundings.environ, facts.native, facts.runtime_sources, disk
     )
     if isinstance(evidence, Unavailable):
         return evidence
     try:
-        content = [("sdk.metadata", disk.sha256(f"{sdk.root}/{METADATA_NAME}"))]
-        content += [(f"sdk.{name}", disk.tree(f"{sdk.root}/{name}")) for name in _SDK_DIRECTORIES]
+        content = [(f"sdk.{name}", disk.tree(f"{sdk.root}/{name}")) for name in _SDK_DIRECTORIES]
     except OSError as error:
         return Unavailable(evidence.component, f"the SDK cannot be read: {error}")
     return _with(evidence, tuple(content))

@@ -58,9 +58,10 @@ def selected_root(environ: Mapping[str, str], variable: str) -> str | None:
 
 
 def capture_runtime(
-    sdk: SelectedSdk, environ: Mapping[str, str], native: str, sources: str
+    sdk: SelectedSdk, environ: Mapping[str, str], native: str, sources: str, disk: Disk
 ) -> Evidence | Unavailable:
-    """The `runtime` component: the SDK's revision, the extension, the Python code beside it."""
+    """The `runtime` component: the SDK's revision and its description of itself, which no revision
+    covers; the extension, and the Python code beside it."""
     if sdk.source is not None:
         try:
             revision = ("checkout.revision", sdk.source.revision(environ))
@@ -72,7 +73,12 @@ def capture_runtime(
         return Unavailable(
             "runtime", f"{sdk.root} records no build revision; reinstall the package"
         )
-    return Evidence.of("runtime", (revision, ("native", native), ("sources", sources)))
+    try:
+        metadata = disk.sha256(f"{sdk.root}/{METADATA_NAME}")
+    except OSError as error:
+        return Unavailable("runtime", f"the SDK cannot be read: {error}")
+    facts = (revision, ("sdk.metadata", metadata), ("native", native), ("sources", sources))
+    return Evidence.of("runtime", facts)
 
 
 def capture_isa(sdk: SelectedSdk, environ: Mapping[str, str], disk: Disk) -> Evidence | Unavailable:

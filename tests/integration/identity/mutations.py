@@ -245,6 +245,16 @@ def differences(one: ToolchainIdentity, other: ToolchainIdentity) -> set[str]:
     return found
 
 
+def append(path: str) -> Callable[[House], object]:
+    """Add a line to a file below the packages."""
+
+    def edit(house: House) -> None:
+        with (house.site / path).open("a") as file:
+            file.write("\n")
+
+    return edit
+
+
 def make_writable(top: Path) -> None:
     """Let tests change what was copied from a read-only place."""
     for directory, _, files in os.walk(top):

@@ -88,7 +88,7 @@ def test_a_clean_checkout_is_known_by_its_commit(checkout: Checkout) -> None:
     facts = checkout.house.facts(checkout.component)
     assert facts["checkout.revision"] == checkout.head
     if checkout.variable == RUNTIME:
-        assert set(facts) == {"checkout.revision", "native", "sources"}
+        assert set(facts) == {"checkout.revision", "sdk.metadata", "native", "sources"}
     else:
         assert facts["pin"] == (checkout.house.sdk / "pto_isa.pin").read_text().strip()
 

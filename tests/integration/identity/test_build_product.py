@@ -9,21 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mutations import House, Mutation, Outcome, check, other_build_id, this_python
+from mutations import House, Mutation, Outcome, append, check, other_build_id, this_python
 
 CHANGES, KEEPS, BYPASSES, CAUGHT = Outcome
 
 Edit = Callable[[House], object]
-
-
-def append(path: str) -> Edit:
-    """Add a line to a file below the packages."""
-
-    def edit(house: House) -> None:
-        with (house.site / path).open("a") as file:
-            file.write("\n")
-
-    return edit
 
 
 def create(path: str, text: str = "") -> Edit:

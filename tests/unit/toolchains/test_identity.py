@@ -40,6 +40,7 @@ class House:
         self.sdk = top / "sdk"
         (self.sdk / "bin").mkdir(parents=True)
         (self.sdk / "pto_isa.pin").write_text("isa-1\n")
+        (self.sdk / "sdk.json").write_text("{}")
         found = [shutil.which(name) for name in ("as", "ld")]
         assert all(found)
         self.executables = [Path(str(path)) for path in found]
