@@ -1,8 +1,9 @@
 """Reading a GNU Build-ID from an ELF file without reading the file.
 
-Only the header, the program headers and the note segments are touched, each within a bound, so
-that a 35 MB compiler costs as much as a 10 KB one. Anything that is not a well-formed ELF file
-is a typed error: an identity is never guessed.
+Only the header, the program headers and the note segments are touched, all of them within a
+bound, so that a 35 MB compiler costs as much as a 10 KB one. Anything that is not a well-formed
+ELF file is a typed error: an identity is never guessed. A file without a Build-ID is identified by
+every byte it has.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import struct
 
 _HEAD_BYTES = 4096
 _MAX_PROGRAM_HEADERS = 256
-_MAX_NOTE_BYTES = 64 * 1024
+_MAX_NOTE_BYTES = 64 * 1024  # of all note segments together
 _MAX_BUILD_ID_BYTES = 64
 _PT_NOTE = 4
 _NT_GNU_BUILD_ID = 3
 _CHUNK_BYTES = 1 << 20
+# A pipe in a file's place is no reason to wait for who may write into it.
+_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 # Of a program header, by whether the file is 64-bit: type, offset, size in the file, alignment.
 _SEGMENT = {True: "I4xQ16xQ8xQ", False: "II8xI8xI"}
 
@@ -35,7 +38,7 @@ def read_build_id(path: str) -> bytes | None:
 
     Raises NotElf, MalformedElf, or the OSError of opening or reading the file.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.open(path, _OPEN_FLAGS)
     try:
         return _build_id_of(fd, path)
     finally:
@@ -47,7 +50,7 @@ def native_identity(path: str) -> str:
 
     Raises as `read_build_id` does.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.open(path, _OPEN_FLAGS)
     try:
         build_id = _build_id_of(fd, path)
         if build_id:
@@ -82,24 +85,26 @@ def _build_id_of(fd: int, path: str) -> bytes | None:
     if wide:
         (table,) = struct.unpack_from(order + "Q", head, 32)
         entry_size, count = struct.unpack_from(order + "HH", head, 54)
-        smallest = 56
+        size_of_entry = 56
     else:
         (table,) = struct.unpack_from(order + "I", head, 28)
         entry_size, count = struct.unpack_from(order + "HH", head, 42)
-        smallest = 32
+        size_of_entry = 32
     if count == 0:
         return None
-    if count > _MAX_PROGRAM_HEADERS or entry_size < smallest or entry_size > 1024:
+    # Loaders insist on the size too.
+    if count > _MAX_PROGRAM_HEADERS or entry_size != size_of_entry:
         raise MalformedElf(f"{path} has an implausible program header table")
     headers = _slice(fd, head, table, entry_size * count, path)
-    # Padding makes one entry of each format exactly as long as the file says.
-    layout = struct.Struct(f"{order}{_SEGMENT[wide]}{entry_size - smallest}x")
+    layout = struct.Struct(order + _SEGMENT[wide])
+    left = _MAX_NOTE_BYTES
     for fields in layout.iter_unpack(headers):
         if fields[0] != _PT_NOTE:
             continue
         _, offset, size, align = fields
-        if size > _MAX_NOTE_BYTES:
-            raise MalformedElf(f"{path} has a note segment of {size} bytes")
+        left -= size
+        if left < 0:
+            raise MalformedElf(f"{path} has more than {_MAX_NOTE_BYTES} bytes of notes")
         found = _build_id_in(_slice(fd, head, offset, size, path), order, align, path)
         if found is not None:
             return found

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import random
 import shutil
 import struct
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -114,3 +117,88 @@ def test_agrees_with_the_reference_reader_on_a_real_file(tmp_path: Path) -> None
         ]
     found = read_build_id(str(executable))
     assert [found.hex()] == expected if found else expected == []
+
+
+def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of all reads from now on, as they are made."""
+    sizes: list[int] = []
+    pread = os.pread
+
+    def counted(fd: int, size: int, offset: int) -> bytes:
+        data = pread(fd, size, offset)
+        sizes.append(len(data))
+        return data
+
+    monkeypatch.setattr(os, "pread", counted)
+    return sizes
+
+
+@pytest.mark.conforms("cache.93")
+def test_only_headers_and_notes_of_a_file_with_a_build_id_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "large.so"
+    path.write_bytes(elf64(note(b"GNU\0", 3, BUILD_ID)))
+    os.truncate(path, 1 << 30)
+    sizes = counted_reads(monkeypatch)
+    assert native_identity(str(path)) == f"build-id:{BUILD_ID.hex()}"
+    assert sum(sizes) <= 4096
+
+
+@pytest.mark.conforms("cache.93")
+def test_every_byte_of_a_file_without_a_build_id_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "large.so"
+    path.write_bytes(elf64(note(b"GNU\0", 1, b"abi-tag")))
+    os.truncate(path, 3 << 20)
+    sizes = counted_reads(monkeypatch)
+    assert native_identity(str(path)) == f"sha256:{sha256(path.read_bytes()).hexdigest()}"
+    assert sum(sizes) >= 3 << 20
+
+
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (tmp_path, pipe):
+        with pytest.raises((OSError, NotElf)):
+            native_identity(str(path))
+
+
+def test_many_small_note_segments_are_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segments, size = 200, 4096
+    header = bytearray(elf64(b"")[:64])
+    struct.pack_into("<H", header, 56, segments)
+    segment = struct.pack("<IIQQQQQQ", 4, 4, 0x4000, 0, 0, size, size, 4)
+    path = tmp_path / "lib.so"
+    path.write_bytes(bytes(header) + segment * segments)
+    os.truncate(path, 1 << 20)
+    sizes = counted_reads(monkeypatch)
+    with pytest.raises(MalformedElf, match="bytes of notes"):
+        native_identity(str(path))
+    assert sum(sizes) < 100_000
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_damage_of_any_kind_ends_in_a_typed_error_and_small_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    random_ = random.Random(seed)
+    whole = elf64(note(b"GNU\0", 1, b"abi") + note(b"GNU\0", 3, BUILD_ID)) + bytes(300)
+    path = tmp_path / "lib.so"
+    sizes = counted_reads(monkeypatch)
+    for _ in range(400):
+        content = bytearray(whole[: random_.choice([len(whole), random_.randrange(len(whole))])])
+        for _ in range(random_.randrange(1, 5)):
+            at = random_.randrange(4, 220)
+            width = random_.choice([1, 2, 4, 8])
+            value = random_.choice([0, 1, 3, 4, 0x7F, 0xFF, 1 << 16, 1 << 31, (1 << 62) - 1, -1])
+            content[at : at + width] = (value & ((1 << 8 * width) - 1)).to_bytes(width, "little")
+        path.write_bytes(content)
+        sizes.clear()
+        with contextlib.suppress(NotElf, MalformedElf):
+            found = read_build_id(str(path))
+            assert found is None or 0 < len(found) <= 64
+        assert sum(sizes) <= 4096 + 256 * 56 + (64 << 10)
