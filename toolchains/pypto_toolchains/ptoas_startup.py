@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,8 @@ VALUED_VARIABLES = (
 
 _SECONDS = 60.0
 _MARK = "pypto-startup "
+_BYTECODE = "__pycache__"
+_SITE_HOOKS = ("sitecustomize", "usercustomize")
 
 # Runs in the launcher's interpreter: where scripts lie, then names to find. What was loaded is
 # noted before anything else, and modules are found as a script in that directory would find them.
@@ -64,6 +66,7 @@ import importlib.machinery, importlib.util, json, os, site, sysconfig
 if not (getattr(sys.flags, "safe_path", False) or sys.flags.isolated):
     search = sys.path[:] = [sys.argv[1]] + search
 library = [os.path.join(sysconfig.get_path(n), "") for n in ("stdlib", "platstdlib")]
+library.append(os.path.join(sysconfig.get_config_var("DESTSHARED") or library[0], ""))
 def standard(name, file):
     if name.partition(".")[0] not in sys.stdlib_module_names:
         return name == "__main__"
@@ -89,6 +92,7 @@ sites = site.getsitepackages() + ([site.getusersitepackages()] if site.ENABLE_US
 print()
 print("pypto-startup " + json.dumps({
     "abi": sys.implementation.cache_tag + " " + importlib.machinery.EXTENSION_SUFFIXES[0],
+    "library": [os.path.abspath(entry) for entry in library],
     "modules": [
         [name, file_of(module), paths_of(getattr(module, "__path__", None))]
         for name, module in loaded if not standard(name, file_of(module))
@@ -96,6 +100,7 @@ print("pypto-startup " + json.dumps({
     "places": {name: place(name) for name in sys.argv[2:]},
     "search": [os.path.abspath(entry) for entry in search],
     "sites": [os.path.abspath(entry) for entry in sites],
+    "suffixes": importlib.machinery.all_suffixes(),
     "version": sys.version,
 }))
 """
@@ -118,13 +123,16 @@ class Startup:
     """How an interpreter starts. All paths are absolute.
 
     `search` is the path that a script's imports search, the script's own directory included,
-    `sites` the directories whose ``.pth`` files are obeyed. `modules` are the modules that are
-    loaded by then and do not belong to the standard library. `places` are those of the names that
-    were asked for, None for one that is not found.
+    `library` the directories of the standard library, and `sites` those whose ``.pth`` files are
+    obeyed. A module's file has one of the `suffixes`. `modules` are the modules that are loaded by
+    then and do not belong to the standard library. `places` are those of the names that were asked
+    for, None for one that is not found.
     """
 
     version: str
     abi: str
+    suffixes: tuple[str, ...]
+    library: tuple[str, ...]
     search: tuple[str, ...]
     sites: tuple[str, ...]
     modules: tuple[tuple[str, Place], ...]
@@ -205,8 +213,15 @@ def _observed(startup: Startup, interpreter: str, disk: Disk) -> str:
     beside = os.path.dirname(interpreter)
     for configuration in (f"{beside}/pyvenv.cfg", f"{os.path.dirname(beside)}/pyvenv.cfg"):
         see(disk.sha256(configuration) if disk.exists(configuration) else "")
+    names = dict.fromkeys((*_SITE_HOOKS, *startup.places, *(name for name, _ in startup.modules)))
+    whole = (*startup.library, *startup.sites)
     for entry in dict.fromkeys((*startup.search, *startup.sites)):
-        see(entry, _content(entry, disk))
+        if disk.exists(entry) and not disk.exists(f"{entry}/."):  # an archive
+            see(entry, disk.sha256(entry))
+        elif entry in whole:
+            see(entry, *(name for name in disk.listing(entry).split("\0") if name != _BYTECODE))
+        else:  # a user's directory, in which much else may come and go
+            see(entry, *_spellings(entry, names, startup.suffixes, disk))
     for file in hook_files(startup, disk):
         see(file, disk.sha256(file))
     for name, place in startup.modules:
@@ -214,15 +229,15 @@ def _observed(startup: Startup, interpreter: str, disk: Disk) -> str:
     return seen.hexdigest()
 
 
-def _content(entry: str, disk: Disk) -> str:
-    """What imports can find in an entry of a search path: names, or an archive's digest."""
-    names = [name for name in disk.listing(entry).split("\0") if name != "__pycache__"]
-    if names != [""] or not disk.exists(entry):
-        return "\0".join(names)
-    try:
-        return disk.sha256(entry)
-    except IsADirectoryError:
-        return ""
+def _spellings(
+    entry: str, names: Iterable[str], suffixes: tuple[str, ...], disk: Disk
+) -> Iterator[str]:
+    """What a directory has under the names of top-level modules."""
+    for name in names:
+        if "." not in name:
+            for suffix in ("", *suffixes):
+                if disk.exists(f"{entry}/{name}{suffix}"):
+                    yield name + suffix
 
 
 def _ask(
@@ -258,6 +273,8 @@ def _startup(answer: Any) -> Startup:
         return Startup(
             version=_text(answer["version"]),
             abi=_text(answer["abi"]),
+            suffixes=tuple(map(_text, answer["suffixes"])),
+            library=tuple(map(_text, answer["library"])),
             search=tuple(map(_text, answer["search"])),
             sites=tuple(map(_text, answer["sites"])),
             modules=tuple((_text(name), _place(rest)) for name, *rest in answer["modules"]),
