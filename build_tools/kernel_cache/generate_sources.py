@@ -43,8 +43,9 @@ def main() -> int:
         try:
             file = load(config)
             _check(file, options.config, [kernel for kernel in trees if kernel])
+            # What a module prints is no error, and an action is heard only when it fails.
             with redirect_stdout(sys.stderr):
-                jobs = jobs_of(file, _module(options.module))
+                jobs = _jobs(file, options.config, _module(options.module))
         except WarmupFileError as error:
             for problem in error.problems:
                 _tell(options.label, problem.replace(str(config), str(options.config)))
@@ -79,8 +80,17 @@ def _module(name: str) -> ModuleType:
     try:
         return module_named(name)
     except WarmupFileError as error:
-        told = "deps has to have it, and a library's imports decide by which name"
+        if not isinstance(error.__cause__, ModuleNotFoundError):
+            raise
+        told = "deps has to have what is imported, and a library's imports decide by which name"
         raise WarmupFileError(*error.problems, told) from error
+
+
+def _jobs(file: WarmupFile, config: Path, module: ModuleType) -> list[Job]:
+    try:
+        return jobs_of(file, module)
+    except WarmupFileError as error:
+        raise WarmupFileError(*(f"{config}: {problem}" for problem in error.problems)) from error
 
 
 def _check(file: WarmupFile, config: Path, kernels: list[str]) -> None:
@@ -106,7 +116,6 @@ def _generate(jobs: list[Job], root: Path) -> Mapping[str, str]:
     problems: dict[str, str] = {}
     for job in jobs:
         try:
-            # What a module prints is no error, and an action's output is shown only with one.
             with redirect_stdout(sys.stderr):
                 _compile(job, root)
         except Exception as error:  # noqa: BLE001 - one kernel's failure must not hide the others
