@@ -25,6 +25,7 @@ from pypto_toolchains.disk import Disk
 from pypto_toolchains.evidence import Evidence, Unavailable
 from pypto_toolchains.gcc import Gcc
 from pypto_toolchains.identity import IdentityRequest, ToolchainIdentity, joined
+from pypto_toolchains.installation import ProductFacts
 from pypto_toolchains.loader_search import ClosureUnknown, LibrarySearch
 from pypto_toolchains.ptoas import PtoasNotFound, capture_ptoas, select_ptoas
 from pypto_toolchains.records import ProbeRecord
@@ -75,9 +76,12 @@ class ContentPolicy:
         ptoas, ptoas_records = _ptoas(request, search)
         device, device_records = _device_toolchain(request, search)
         isa = capture_isa(request.sdk, environ, request.disk)
-        product = _product(request, search)
-        runtime = _runtime(request)
-        outcomes = (product, runtime, isa, ptoas, device)
+        # Last: the sources are being hashed meanwhile.
+        facts = request.product.facts()
+        if isinstance(facts, Unavailable):
+            return facts
+        product = _product(request, facts, search)
+        outcomes = (product, _runtime(request, facts), isa, ptoas, device)
         records = (*ptoas_records, *device_records)
         return joined(
             request.namespace,
@@ -116,11 +120,10 @@ def _can_read_elf() -> bool:
     return importlib.util.find_spec("elftools") is not None
 
 
-def _product(request: IdentityRequest, search: LibrarySearch) -> Evidence | Unavailable:
+def _product(
+    request: IdentityRequest, facts: ProductFacts, search: LibrarySearch
+) -> Evidence | Unavailable:
     """The interpreter with its library, and the extension in it."""
-    facts = request.product.facts()
-    if isinstance(facts, Unavailable):
-        return facts
     installation = request.product.installation
     evidence = product_evidence(facts)
     try:
@@ -141,10 +144,8 @@ def _library_facts(disk: Disk) -> tuple[tuple[str, str], ...]:
     return tuple((f"python.library.{one}", disk.modules(one)) for one in dict.fromkeys(places))
 
 
-def _runtime(request: IdentityRequest) -> Evidence | Unavailable:
-    facts = request.product.facts()
-    if isinstance(facts, Unavailable):
-        return facts
+def _runtime(request: IdentityRequest, facts: ProductFacts) -> Evidence | Unavailable:
+    """The files of the SDK, and the Python code beside it."""
     sdk, disk = request.sdk, request.disk
     evidence = capture_runtime(
         sdk, request.surroundings.environ, facts.native, facts.runtime_sources, disk

@@ -71,6 +71,12 @@ class PrivateToolchain:
                     place = self.below(os.path.dirname(word)) / os.path.basename(word)
                     shutil.copy(word, place)
 
+    def add_own_headers(self) -> None:
+        """Copy the headers that belong to the compiler, for use with the others of the system."""
+        shutil.copytree(
+            asked("g++", "-print-file-name=include"), self.own_include, dirs_exist_ok=True
+        )
+
     def own(self, path: Path) -> Path:
         """Put a copy in the place of a link, for somebody who will change it."""
         real = path.resolve()
