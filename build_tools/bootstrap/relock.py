@@ -27,6 +27,8 @@ from bootstrap.settings import Settings  # noqa: E402
 _WORKSPACE = Path(__file__).resolve().parents[2]
 _PYTHONS = ("3.11", "3.12", "3.13")
 _MACHINES = ("x86_64", "aarch64")
+# What is offered for one machine alone.
+_ONLY_FOR = {"ptoas": ("x86_64",)}
 _GLIBC = (*(f"manylinux_2_{minor}" for minor in range(41, 4, -1)), "manylinux2014")
 
 
@@ -35,7 +37,7 @@ def relock_python(name: str) -> None:
     directory = _WORKSPACE / "build_tools" / "python"
     wheels: dict[str, set[str]] = defaultdict(set)
     for python in _PYTHONS:
-        for machine in _MACHINES:
+        for machine in _ONLY_FOR.get(name, _MACHINES):
             for requirement, sha256 in _resolve(directory / f"{name}.in", python, machine):
                 wheels[requirement].add(sha256)
     versions = defaultdict(set)
@@ -98,7 +100,7 @@ def relock_debian() -> None:
 if __name__ == "__main__":
     wanted = sys.argv[1:] or ["python", "debian"]
     if "python" in wanted:
-        for lock in ("tools", "build", "test", "zig"):
+        for lock in ("tools", "build", "test", "zig", "ptoas"):
             relock_python(lock)
     if "debian" in wanted:
         relock_debian()

@@ -14,6 +14,7 @@ from bootstrap.command import Command
 from bootstrap.debian_browser import browser_path, ensure_browser
 from bootstrap.debian_compilers import compilers_path, ensure_compilers
 from bootstrap.progress import Progress
+from bootstrap.ptoas_wheel import ensure_ptoas_wheel, ptoas_wheel_path
 from bootstrap.settings import Settings
 from bootstrap.zig_compiler import ensure_zig, zig_path
 
@@ -38,6 +39,12 @@ class Supply:
 SUPPLIES = (
     Supply("PYPTO_BROWSER", browser_path, ensure_browser, ("tests/browser",)),
     Supply("PYPTO_COMPILERS", compilers_path, ensure_compilers, ("tests/integration/identity",)),
+    Supply(
+        "PYPTO_PTOAS_WHEEL",
+        ptoas_wheel_path,
+        ensure_ptoas_wheel,
+        ("tests/integration/published_ptoas",),
+    ),
     Supply(
         "PYPTO_ZIG",
         zig_path,
