@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pypto_toolchains.disk import SYSTEM_DISK, Disk
@@ -116,32 +116,45 @@ def identify_gcc(
     driver = select_driver(name, environ, project_root, disk)
     if isinstance(driver, Unavailable):
         return driver
-    kept = record_name(driver, steering, environ, project_root)
-    report = decode_record(records.load(kept), driver)
-    fresh = None
+    name_of_record = record_name(driver, steering, environ, project_root)
+    report = decode_record(records.load(name_of_record), driver)
+    record = None
+    search_path = environ.get("PATH")
     try:
-        if report is None or _specs(report, project_root, disk) != report.specs:
-            probed = probe(driver, steering, environ, project_root)
+        if (
+            report is None
+            or report.specs != _Search(report, steering, search_path, project_root, disk).specs()
+        ):
+            probed = _ask(driver, steering, environ, project_root, disk)
             if isinstance(probed, Unavailable):
                 return probed
-            report, started = probed
-            report = replace(report, specs=_specs(report, project_root, disk))
-            fresh = (kept, encode_record(driver, report))
-            found = _helpers(report, steering, environ.get("PATH"), project_root, disk)
-            # The driver does not know the names that collect2 prefers for the linker.
-            linker = _linker(steering)
-            own = _absolute(report.programs, project_root)
-            found[linker] = _first(linker, own, disk.is_executable)
-            if problem := _contradiction(driver, started, found, project_root):
-                return problem
+            report = probed
+            record = (name_of_record, encode_record(driver, report))
     except OSError as error:
         return Unavailable(COMPONENT, f"cannot read what {driver.path} reads: {error}")
-    helpers = _helpers(report, steering, environ.get("PATH"), project_root, disk)
+    helpers = _Search(report, steering, search_path, project_root, disk).helpers()
     facts = _facts(driver, report, helpers, disk)
     if isinstance(facts, Unavailable):
         return facts
     there = {helper: path for helper, path in helpers.items() if path is not None}
-    return Gcc(driver, report, there, facts, fresh)
+    return Gcc(driver, report, there, facts, record)
+
+
+def _ask(
+    driver: Driver,
+    steering: Sequence[str],
+    environ: Mapping[str, str],
+    project_root: str,
+    disk: Disk,
+) -> DriverReport | Unavailable:
+    """What the driver says of itself, unless it would do otherwise than is found here. OSError."""
+    probed = probe(driver, steering, environ, project_root)
+    if isinstance(probed, Unavailable):
+        return probed
+    report, started = probed
+    search = _Search(report, steering, environ.get("PATH"), project_root, disk)
+    problem = _contradiction(driver, started, search)
+    return problem or replace(report, specs=search.specs())
 
 
 def _steering(options: Sequence[str]) -> tuple[str, ...] | Unavailable:
@@ -194,72 +207,85 @@ def _facts(
     return tuple(facts)
 
 
-def _helpers(
-    report: DriverReport,
-    steering: Sequence[str],
-    search_path: str | None,
-    project_root: str,
-    disk: Disk,
-) -> dict[str, str | None]:
-    own = _absolute(report.programs, project_root)
-    searched = _as_prefixes(path_directories(search_path, project_root))
-    # collect2 has no PATH of its own to fall back to.
-    linkers = () if search_path is None else searched
-    linker = _linker(steering)
-    helpers = {
-        "cc1plus": _first("cc1plus", (*own, *searched), disk.is_executable),
-        "as": _first("as", (*own, *searched), disk.is_executable),
-        "collect2": _first("collect2", own, disk.is_executable),
-        "ld": (
-            _first("real-ld", own, disk.is_executable)
-            or _first("collect-ld", own, disk.is_executable)
-            or _first(linker, own, disk.is_executable)
-            or _first(
-                f"{report.machine}-{linker}" if report.cross else linker,
-                linkers,
-                disk.is_executable,
-            )
-        ),
-    }
-    if report.plugin:
-        helpers["plugin"] = _first(report.plugin, own, disk.exists)
-    return helpers
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Where a driver, and what it starts, look for what they run."""
 
+    report: DriverReport
+    steering: Sequence[str]
+    search_path: str | None
+    project_root: str
+    disk: Disk
 
-def _linker(steering: Sequence[str]) -> str:
-    """The linker's name, as the last option about it has it."""
-    chosen = [option.removeprefix(_LINKER) for option in steering if option.startswith(_LINKER)]
-    return f"ld.{chosen[-1]}" if chosen else "ld"
+    def helpers(self) -> dict[str, str | None]:
+        """What a build starts or has loaded, by name; None for what is not there."""
+        searched = tuple(
+            directory.rstrip("/") + "/"
+            for directory in path_directories(self.search_path, self.project_root)
+        )
+        linker = self.linker()
+        # collect2 knows no PATH to fall back to.
+        on_path = () if self.search_path is None else searched
+        foreign = f"{self.report.machine}-" if self.report.cross else ""
+        found = {
+            "cc1plus": self.own("cc1plus") or self._first("cc1plus", searched),
+            "as": self.own("as") or self._first("as", searched),
+            "collect2": self.own("collect2"),
+            "ld": (
+                self.own("real-ld")
+                or self.own("collect-ld")
+                or self.own(linker)
+                or self._first(foreign + linker, on_path)
+            ),
+        }
+        if self.report.plugin:
+            # No program: it need not be executable.
+            places = (prefix + self.report.plugin for prefix in self._prefixes())
+            found["plugin"] = next((place for place in places if self.disk.exists(place)), None)
+        return found
 
+    def own(self, name: str) -> str | None:
+        """The program of that name in the driver's own places."""
+        return self._first(name, self._prefixes())
 
-def _specs(report: DriverReport, project_root: str, disk: Disk) -> tuple[tuple[str, str], ...]:
-    prefixes = _absolute((*report.libraries, *report.programs), project_root)
-    files = dict.fromkeys(prefix + "specs" for prefix in prefixes)
-    return tuple((path, disk.sha256(path)) for path in files if disk.exists(path))
+    def linker(self) -> str:
+        """The linker's name, as the last option about it has it."""
+        chosen = [
+            option.removeprefix(_LINKER) for option in self.steering if option.startswith(_LINKER)
+        ]
+        return f"ld.{chosen[-1]}" if chosen else "ld"
 
+    def specs(self) -> tuple[tuple[str, str], ...]:
+        """The files that rewrite command lines, and perhaps some that are not read. OSError."""
+        prefixes = (*self._absolute(self.report.libraries), *self._prefixes())
+        files = dict.fromkeys(prefix + "specs" for prefix in prefixes)
+        return tuple((path, self.disk.sha256(path)) for path in files if self.disk.exists(path))
 
-def _absolute(prefixes: Sequence[str], project_root: str) -> tuple[str, ...]:
-    return tuple(os.path.join(project_root, prefix) for prefix in prefixes)
+    def _prefixes(self) -> tuple[str, ...]:
+        return self._absolute(self.report.programs)
 
+    def _absolute(self, prefixes: Sequence[str]) -> tuple[str, ...]:
+        return tuple(os.path.join(self.project_root, prefix) for prefix in prefixes)
 
-def _as_prefixes(directories: Sequence[str]) -> tuple[str, ...]:
-    return tuple(directory.rstrip("/") + "/" for directory in directories)
-
-
-def _first(name: str, prefixes: Sequence[str], usable: Callable[[str], bool]) -> str | None:
-    return next((prefix + name for prefix in prefixes if usable(prefix + name)), None)
+    def _first(self, name: str, prefixes: Sequence[str]) -> str | None:
+        candidates = (prefix + name for prefix in prefixes)
+        return next((path for path in candidates if self.disk.is_executable(path)), None)
 
 
 def _contradiction(
-    driver: Driver, started: Sequence[Started], found: Mapping[str, str | None], project_root: str
+    driver: Driver, started: Sequence[Started], search: _Search
 ) -> Unavailable | None:
-    """What the driver would start that is not what was found, if anything."""
+    """What the driver would start that is not what was found, if anything. OSError."""
+    found = search.helpers()
+    # Asked about the linker, a driver does not know the names that collect2 prefers.
+    found[search.linker()] = search.own(search.linker())
     for helper in started:
         name = os.path.basename(helper.program)
         ours = found.get(name)
-        # Without a directory it is left to PATH, which we searched for it.
+        # Without a directory it is left to PATH, which was searched for it.
         same = "/" not in helper.program or (
-            ours is not None and os.path.samefile(os.path.join(project_root, helper.program), ours)
+            ours is not None
+            and os.path.samefile(os.path.join(search.project_root, helper.program), ours)
         )
         if name not in found or not same:
             return Unavailable(COMPONENT, f"{driver.path} uses {helper.program}, not {ours}")
