@@ -12,7 +12,6 @@ No time takes part: whoever recalls such an identity reads all of it again.
 from __future__ import annotations
 
 import importlib.util
-import os
 import sysconfig
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -261,7 +260,7 @@ def _native_facts(process: Closure, disk: Disk) -> tuple[tuple[str, str], ...]:
             f"{path} was built for a sanitizer ({symbol}), whose reports may change what tools do; "
             "use an ordinary build"
         )
-    return tuple((f"elf.{os.path.normpath(path)}", disk.sha256(path)) for path in process.files)
+    return tuple((f"elf.{path}", disk.sha256(path)) for path in process.files)
 
 
 def _with(evidence: Evidence, facts: tuple[tuple[str, str], ...]) -> Evidence:
