@@ -186,7 +186,12 @@ def run_tests(tree: Path, tests: Sequence[ProvingTest], *, first_failure: bool) 
 
 
 def _environment(tree: Path, home: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYPTO_")}
+    # PYPTO_TEST_... name what bazelw made for tests, and decide nothing of the product.
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("PYPTO_") or name.startswith("PYPTO_TEST_")
+    }
     return kept | {
         "PYTHONPATH": os.pathsep.join(str(tree / root) for root in _ROOTS),
         # An edit of equal length within a second would otherwise run its old bytecode.

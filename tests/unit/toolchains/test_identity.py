@@ -7,13 +7,16 @@ from pathlib import Path
 
 import pytest
 from pypto_toolchains.environment import EnvironmentRegistry
-from pypto_toolchains.evidence import Unavailable
+from pypto_toolchains.evidence import Evidence, Unavailable
 from pypto_toolchains.identity import (
+    COMPONENTS,
+    IdentityNamespace,
     IdentityRequest,
     Surroundings,
     TargetTools,
     ToolchainIdentity,
     identity_namespace,
+    joined,
 )
 from pypto_toolchains.installation import Installation, InstalledProduct
 from pypto_toolchains.interpreter import Interpreter
@@ -202,6 +205,42 @@ def test_namespaces_are_checked() -> None:
     ):
         with pytest.raises(ValueError, match="PYPTO_"):
             identity_namespace(environ)
+
+
+EVIDENCE = [Evidence.of(name, (("fact", "1"),)) for name in COMPONENTS]
+
+
+@pytest.mark.conforms("cache.97")
+def test_policies_and_epochs_are_apart_even_where_all_else_is_alike() -> None:
+    spaces = [(policy, epoch) for policy in POLICIES for epoch in (None, "1", "2")]
+    made = [joined(IdentityNamespace(*space), EVIDENCE, (("cwd", None),)) for space in spaces]
+    digests = {identity.digest for identity in made if isinstance(identity, ToolchainIdentity)}
+    assert len(digests) == len(spaces)
+
+
+@pytest.mark.conforms("cache.97")
+@pytest.mark.parametrize("missing", COMPONENTS)
+def test_an_identity_has_every_component(missing: str) -> None:
+    build = IdentityNamespace("build", None)
+    unknown = Unavailable(missing, "why")
+    outcomes = [unknown if item.component == missing else item for item in EVIDENCE]
+    assert joined(build, outcomes, ()) == unknown
+    fewer = [item for item in EVIDENCE if item.component != missing]
+    for others in (fewer, [*fewer, EVIDENCE[0]], EVIDENCE[::-1]):
+        with pytest.raises(ValueError, match="pypto, runtime"):
+            joined(build, others, ())
+
+
+def test_every_part_of_an_identity_counts() -> None:
+    build = IdentityNamespace("build", None)
+    made = [joined(build, EVIDENCE, settings) for settings in (
+        (), (("A", None),), (("A", ""),), (("A", "1"),), (("B", "1"),), (("A", "1"), ("B", None)),
+    )]  # fmt: skip
+    for place, item in enumerate(EVIDENCE):
+        other = Evidence.of(item.component, (("fact", "2"),))
+        made.append(joined(build, [*EVIDENCE[:place], other, *EVIDENCE[place + 1 :]], ()))
+    digests = {identity.digest for identity in made if isinstance(identity, ToolchainIdentity)}
+    assert len(digests) == len(made)
 
 
 def test_a_package_is_known_by_names_and_contents(tmp_path: Path) -> None:
