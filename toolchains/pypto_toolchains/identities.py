@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pypto_store.digest import Digest
-from pypto_toolchains.disk import SYSTEM_DISK, Disk, Observation, WatchedDisk
+from pypto_toolchains.disk import Disk, Observation, SystemDisk, WatchedDisk
 from pypto_toolchains.environment import EnvironmentRegistry, variables_of_tools
 from pypto_toolchains.evidence import Unavailable
 from pypto_toolchains.identity import (
@@ -78,7 +78,8 @@ class Identities:
         self._hashes = hashes
         self._read_sdk = read_sdk
         self._means = means
-        self._disk = WatchedDisk(SYSTEM_DISK)
+        self._system = SystemDisk(means.hasher)
+        self._disk = WatchedDisk(self._system)
         self._product = InstalledProduct(installation, hashes, self._disk)
         self._variables = variables_of_tools()
         self._known: dict[tuple[object, ...], ToolchainIdentity] = {}
@@ -107,7 +108,7 @@ class Identities:
         """
         memo = (*self._memo(asked), asked.cwd)
         if memo not in self._validated:
-            request = self._request(asked, SYSTEM_DISK)
+            request = self._request(asked, self._system)
             if isinstance(request, Unavailable):
                 return str(request)
             reason = POLICIES[asked.namespace.policy]().validate(request)
@@ -166,7 +167,7 @@ class Identities:
         return recalled.identity if sources == recalled.sources else None
 
     def _captured(self, memo: tuple[object, ...], asked: Asked) -> ToolchainIdentity | Unavailable:
-        disk = WatchedDisk(SYSTEM_DISK)
+        disk = WatchedDisk(self._system)
         request = self._request(asked, disk)
         if isinstance(request, Unavailable):
             return request
