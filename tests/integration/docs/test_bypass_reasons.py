@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pypto.jit
@@ -59,9 +59,11 @@ def _says_something(text: str) -> bool:
     return len(re.findall(r"[a-z]", re.sub(r"^[a-z_]+: ", "", text))) >= 6
 
 
-def _text(node: ast.expr) -> str | None:
+def _text(node: ast.expr, constants: Mapping[str, str]) -> str | None:
     """A text with a gap for whatever is put into it; None for what is no text at all."""
     match node:
+        case ast.Name(name):
+            return constants.get(name)
         case ast.Constant(str(value)):
             return value
         case ast.JoinedStr(values):
@@ -69,9 +71,21 @@ def _text(node: ast.expr) -> str | None:
                 str(part.value) if isinstance(part, ast.Constant) else GAP for part in values
             )
         case ast.BinOp(left, ast.Add(), right):
-            one, other = _text(left), _text(right)
+            one, other = _text(left, constants), _text(right, constants)
             return None if one is None and other is None else (one or GAP) + (other or GAP)
     return None
+
+
+def _constants(tree: ast.Module) -> dict[str, str]:
+    """The texts that a module gives names to."""
+    return {
+        node.targets[0].id: node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Name)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    }
 
 
 def _expressions(tree: ast.Module) -> Iterator[ast.expr]:
@@ -98,8 +112,10 @@ def _reasons() -> dict[str, str]:
     ]
     found = {}
     for file in files:
-        for expression in _expressions(ast.parse(file.read_text(encoding="utf-8"))):
-            text = _text(expression)
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        constants = _constants(tree)
+        for expression in _expressions(tree):
+            text = _text(expression, constants)
             if text is not None and _says_something(text):
                 found[text] = f"{file.name}:{expression.lineno}"
     return found
