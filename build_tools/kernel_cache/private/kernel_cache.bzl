@@ -125,7 +125,7 @@ def _kernel_binaries(ctx, kernel, sources, out, environment, tools):
         use_default_shell_env = True,
     )
 
-def _kernel_cache(ctx, parts, root):
+def _assembled(ctx, parts, root):
     arguments = ctx.actions.args()
     arguments.add_all("--out", [root], expand_directories = False)
     arguments.add_all(parts, expand_directories = False, before_each = "--part")
@@ -140,7 +140,7 @@ def _kernel_cache(ctx, parts, root):
         progress_message = "Assembling %{output}",
     )
 
-def _pypto_kernel_cache_impl(ctx):
+def _kernel_cache_impl(ctx):
     name = ctx.label.name
     check_identifier(ctx.label, "name", name)
     check_identifier(ctx.label, "module", ctx.attr.module)
@@ -174,7 +174,7 @@ def _pypto_kernel_cache_impl(ctx):
         parts = {kernel: ctx.actions.declare_directory("%s.binaries/%s" % (name, kernel)) for kernel in kernels}
         for kernel in kernels:
             _kernel_binaries(ctx, kernel, sources[kernel], parts[kernel], environment, tools)
-        _kernel_cache(ctx, parts.values(), root)
+        _assembled(ctx, parts.values(), root)
 
     # By this module programs find the root, which is beside it wherever they run.
     package = ctx.label.package
@@ -211,9 +211,9 @@ def _pypto_kernel_cache_impl(ctx):
         ),
     ]
 
-_pypto_kernel_cache = rule(
-    doc = "See the macro.",
-    implementation = _pypto_kernel_cache_impl,
+kernel_cache = rule(
+    doc = "See pypto_kernel_cache, which also makes the tool that can import the module.",
+    implementation = _kernel_cache_impl,
     attrs = {
         "config": attr.label(allow_single_file = [".json"], mandatory = True, doc = "the configuration, as `python -m pypto.jit warm` has it, without `cache`"),
         "cpu_levels": attr.string_list(doc = "the levels that binaries are made for"),
@@ -231,7 +231,7 @@ _pypto_kernel_cache = rule(
     provides = [KernelCacheInfo, PyInfo],
 )
 
-def pypto_kernel_cache(name, module, config, deps, kernels = [], cpu_levels = ["x86-64"], **kwargs):
+def pypto_kernel_cache(name, module, config, deps, kernels = [], cpu_levels = ["x86-64"], toolchain = None, **kwargs):
     """Compiles the kernels that a configuration names, into a root that programs start with.
 
     Python programs that depend on the target can `import NAME` and call `NAME.use()`; pypto_binary
@@ -247,6 +247,9 @@ def pypto_kernel_cache(name, module, config, deps, kernels = [], cpu_levels = ["
         action of its own, and again only when its own sources have changed.
       cpu_levels: what binaries are made for, such as x86-64-v3; a program uses the best one that its
         processor has.
+      toolchain: a toolchain_identity that compiles them and makes their keys, and the programs',
+        independent of the machine. If not said, it is //toolchains/zig:kernel with
+        --config=hermetic, and the machine's own compiler without.
       **kwargs: visibility, tags, testonly and the like.
     """
     tool = name + "_sources_tool"
@@ -259,14 +262,14 @@ def pypto_kernel_cache(name, module, config, deps, kernels = [], cpu_levels = ["
         visibility = ["//visibility:private"],
         deps = deps + ["//build_tools/kernel_cache:roots"],
     )
-    _pypto_kernel_cache(
+    kernel_cache(
         name = name,
         config = config,
         cpu_levels = cpu_levels,
         kernels = kernels,
         module = module,
         sources_tool = tool,
-        toolchain = select({
+        toolchain = toolchain or select({
             "//conditions:default": None,
             "//toolchains:is_hermetic": "//toolchains/zig:kernel",
         }),

@@ -26,8 +26,9 @@ from pypto.jit.session import TOOLCHAIN
 from pypto.runtime import kernel_config
 from pypto.runtime.binary_build import build_payload
 from pypto.runtime.cpu_level import compiles_for, host_level
-from pypto.runtime.host import host_compilers, installed_sdk
+from pypto.runtime.host import host_compilers, selected_sdk
 from pypto.runtime.kernel_config import KernelConfig
+from pypto.runtime.sdk import Sdk, SdkError
 from pypto_store import ArtifactStore, CacheConfig, Entry, Hit, Private
 from pypto_store.keys import State
 from pypto_store.listing import EntryRow, iterate_entries
@@ -63,14 +64,14 @@ class Result:
 def complete(root: str, levels: Sequence[str], out: TextIO, err: TextIO) -> int:
     """Run the command; gives the exit status."""
     try:
-        wanted = _checked(levels or [host_level()])
         world = read_surroundings()
+        wanted = _checked(levels or [host_level()], selected_sdk(world.tools))
         bench = _Bench.at(root, world)
         rows = [row for row in iterate_entries(root) if row.state is State.GENERATED]
     except OSError as error:
         print(f"error: {root}: {error.strerror or error}", file=err)
         return BAD_REQUEST
-    except ValueError as error:
+    except (ValueError, SdkError) as error:
         print(f"error: {error}", file=err)
         return BAD_REQUEST
     results = [_tried(row, level, bench) for row in rows for level in wanted]
@@ -82,11 +83,11 @@ def complete(root: str, levels: Sequence[str], out: TextIO, err: TextIO) -> int:
     return BUILD_FAILED if any(result.error is not None for result in results) else OK
 
 
-def _checked(levels: Iterable[str]) -> tuple[str, ...]:
+def _checked(levels: Iterable[str], sdk: Sdk) -> tuple[str, ...]:
     """The levels, each once; ValueError for one that cannot be compiled for here."""
     wanted = tuple(dict.fromkeys(levels))
     machine = os.uname().machine
-    known = [level for level in installed_sdk().cpu_levels if compiles_for(level, machine)]
+    known = [level for level in sdk.cpu_levels if compiles_for(level, machine)]
     for level in wanted:
         if level not in known:
             raise ValueError(f"no CPU level {level!r} here; there are {', '.join(known)}")
