@@ -38,7 +38,8 @@ _PROBE_SECONDS = 30.0
 _UNDECODABLE = "\ufffd"  # as run_tool decodes it
 _MAX_PATHS = 4096
 
-_COMPLAINT = re.compile("cannot|error")
+_COMPLAINT = re.compile(r"\b(?:cannot|error)\b")
+_LIBRARIES = re.compile(r"^libraries: =(.+)$", re.MULTILINE)
 _SHOW = ("-v", "-x", "c++", os.devnull)
 _SEARCH_BEGINS = "#include <...> search starts here:"
 _SEARCH_ENDS = "End of search list."
@@ -117,7 +118,6 @@ def _probed(
     disk: Disk,
 ) -> Resources:
     driver = compiler.driver.path
-    prefixes = [os.path.join(project_root, prefix) for prefix in compiler.report.libraries]
     place = environ.get("TMPDIR", "")
     parent = place if os.path.isabs(place) else "/tmp"  # noqa: S108
     try:
@@ -136,6 +136,7 @@ def _probed(
             prefix, sysroot = f"{scratch}/prefix/1/2/3/4/5/6/", f"{scratch}/sysroot"
             nowhere = run("-iprefix", prefix, f"--sysroot={sysroot}", "-E", *_SHOW)
             real = run("-print-sysroot").stdout.strip()
+            searched = run("-print-search-dirs").stdout
             said = run(*_SHOW, "-Wl,--verbose", "-o", f"{scratch}/output.so")
     except ToolError as error:
         told = [line for line in error.stderr.splitlines() if _COMPLAINT.search(line)]
@@ -144,6 +145,7 @@ def _probed(
         ) from error
     except OSError as error:
         raise ResourcesUnknown(f"cannot compile an empty file: {error}") from error
+    prefixes = _library_prefixes(searched, project_root)
     include = [
         os.path.join(project_root, directory.replace(prefix, prefixes[0]).replace(sysroot, real))
         for directory in _include_directories(nowhere.stderr)
@@ -160,7 +162,7 @@ def _probed(
         path = os.path.join(project_root, directory)
         if disk.exists(path) and disk.resolved(path) not in known:
             raise ResourcesUnknown(f"{driver} looks for headers in {path} for an unknown reason")
-    absent = dict.fromkeys((*missed, *_passed_over(opened, prefixes)))
+    absent = dict.fromkeys((*missed, *_passed_over(opened, prefixes, disk)))
     return Resources(
         tuple(dict.fromkeys(include)),
         opened,
@@ -181,6 +183,14 @@ def _include_directories(said: str) -> list[str]:
         elif searching:
             found.append(line.removeprefix(" "))
     return found
+
+
+def _library_prefixes(said: str, project_root: str) -> tuple[str, ...]:
+    """What the driver puts before the name of an object or a library, in its order."""
+    listed = _LIBRARIES.search(said)
+    if listed is None:
+        raise ResourcesUnknown("the compiler does not say where it searches libraries")
+    return tuple(os.path.join(project_root, prefix) for prefix in listed[1].split(":"))
 
 
 def _link_attempts(
@@ -206,20 +216,25 @@ def _link_attempts(
     return tuple(dict.fromkeys(opened)), tuple(dict.fromkeys(missed))
 
 
-def _passed_over(opened: Sequence[str], prefixes: Sequence[str]) -> Iterable[str]:
+def _passed_over(opened: Sequence[str], prefixes: Sequence[str], disk: Disk) -> Iterable[str]:
     """Where the driver would have found an object or a library before it came to those opened.
 
     It hands the linker the paths of the former, and of the latter only directories that exist.
+    What is there although it comes earlier was not searched for: a linker script named the other.
     """
+    directories = [prefix.rstrip("/") for prefix in prefixes]
     for path in opened:
         directory, name = os.path.split(path)
+        if directory not in directories:
+            continue
         stem, suffix = os.path.splitext(name)
         names = [stem + other for other in _LIBRARY_SUFFIXES] if suffix in _LIBRARY_SUFFIXES else []
-        for prefix in prefixes:
-            if prefix.rstrip("/") == directory:
-                break
-            yield prefix + name
-            yield from (prefix + other for other in names)
+        earlier = directories[: directories.index(directory)]
+        candidates = [
+            f"{one}/{other}" for one in earlier for other in dict.fromkeys((name, *names))
+        ]
+        if not any(map(disk.exists, candidates)):
+            yield from candidates
 
 
 def _encode(resources: Resources) -> bytes:

@@ -41,6 +41,7 @@ UNMODELLED_VARIABLES: Mapping[str, str] = {
     "CPLUS_INCLUDE_PATH": "adds directories of headers",
     "C_INCLUDE_PATH": "adds directories of headers",
     "DEPENDENCIES_OUTPUT": "makes a compiler write another file",
+    "GCC_COMPARE_DEBUG": "makes a compiler driver compile twice",
     "GCC_EXEC_PREFIX": "moves the directories in which a compiler driver searches",
     "GCC_ROOT": "moves the directories in which a compiler driver searches",
     "LD_AUDIT": "loads code into every tool",

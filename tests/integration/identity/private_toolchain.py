@@ -77,6 +77,13 @@ class PrivateToolchain:
             asked("g++", "-print-file-name=include"), self.own_include, dirs_exist_ok=True
         )
 
+    def add_c_library(self) -> None:
+        """Copy the libraries that the scripts beside the startup files name."""
+        named = [f"/lib/{self.machine}/{name}" for name in ("libc.so.6", "libm.so.6")]
+        named += [f"/lib/{self.machine}/libmvec.so.1", *map(str, Path("/lib64").glob("ld-*"))]
+        for path in filter(os.path.exists, named):
+            shutil.copy(path, self.below(os.path.dirname(path)))
+
     def own(self, path: Path) -> Path:
         """Put a copy in the place of a link, for somebody who will change it."""
         real = path.resolve()
