@@ -38,7 +38,6 @@ def check_identifier(label, attribute, value, fail = fail):
         word = part.replace("_", "a")
         if not word.isalnum() or word[:1].isdigit():
             fail("%s: %s is %r, which is no Python name" % (label, attribute, value))
-            return
 
 def check_kernels(label, kernels, fail = fail):
     """Refuses names that cannot be kernels, or that are given twice.
@@ -52,7 +51,6 @@ def check_kernels(label, kernels, fail = fail):
         check_identifier(label, "kernels", name, fail)
         if name in kernels[:position]:
             fail("%s: kernels names %r twice; one action compiles all requests for a kernel" % (label, name))
-            return
 
 def tool_path(label, environment, fail = fail):
     """Where tools are looked for, in the actions and in every program that uses the cache.
@@ -70,7 +68,6 @@ def tool_path(label, environment, fail = fail):
         if not entry.startswith("/"):
             fail("%s: --action_env=PATH=%s has the entry %r; tools are looked for in absolute directories" %
                  (label, path, entry))
-            return _STRICT_PATH
     return path
 
 def spelled(label):
