@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from pypto_toolchains.elf import MalformedElf, NotElf, native_identity
@@ -145,10 +145,12 @@ QUESTIONS: dict[str, Callable[[Disk, str], str]] = {
 
 class WatchedDisk:
     """Another disk, and every question it was asked with its answer. What raised is not kept:
-    whoever gets no answer has no identity either."""
+    whoever gets no answer has no identity either. `known` are answers, by kind and path, that need
+    not be asked for."""
 
-    def __init__(self, disk: Disk) -> None:
+    def __init__(self, disk: Disk, known: Mapping[tuple[str, str], str] | None = None) -> None:
         self._disk = disk
+        self._known = known or {}
         self._answers: dict[tuple[str, str], str] = {}
 
     @property
@@ -159,7 +161,10 @@ class WatchedDisk:
     def _ask(self, kind: str, path: str) -> str:
         answer = self._answers.get((kind, path))
         if answer is None:
-            answer = self._answers[kind, path] = QUESTIONS[kind](self._disk, path)
+            answer = self._known.get((kind, path))
+            if answer is None:
+                answer = QUESTIONS[kind](self._disk, path)
+            self._answers[kind, path] = answer
         return answer
 
     def is_executable(self, path: str) -> bool:

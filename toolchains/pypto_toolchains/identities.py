@@ -8,7 +8,7 @@ rests on. What could not be identified is remembered by nobody: whoever mends it
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pypto_store.digest import Digest
@@ -33,6 +33,8 @@ from pypto_toolchains.search import has_relative_entry
 
 # Lists whose relative entries make the working directory matter.
 _SEARCH_LISTS = ("LD_LIBRARY_PATH",)
+# Questions whose answers take longest, asked once where an identity came of it.
+_TREES = ("tree", "modules")
 
 SdkReader = Callable[[str, Mapping[str, str], Disk], tuple[SelectedSdk, TargetTools] | Unavailable]
 """Which SDK the environment selects and what it starts for a platform token, asking a disk."""
@@ -78,6 +80,8 @@ class Identities:
         self._hashes = hashes
         self._read_sdk = read_sdk
         self._means = means
+        # Directories of thousands of files, which stay as they are while the process lives.
+        self._trees: dict[tuple[str, str], str] = {}
         self._system = SystemDisk(means.hasher)
         self._disk = WatchedDisk(self._system)
         self._product = InstalledProduct(installation, hashes, self._disk)
@@ -158,16 +162,26 @@ class Identities:
     def _recalled(self, memo: tuple[object, ...], root: str) -> ToolchainIdentity | None:
         """The identity that another process worked out, if all it rests on is as it was."""
         recalled = decode(ProbeRecords(f"{root}/tools").load(self._circumstances(memo)))
-        if recalled is None or not self._means.recheck(recalled.observations):
+        if recalled is None:
+            return None
+        asked = [
+            (kind, path, answer)
+            for kind, path, answer in recalled.observations
+            if self._trees.get((kind, path)) != answer
+        ]
+        if not self._means.recheck(asked):
             return None
         try:
             sources = self._installation.digests(self._hashes)
         except OSError:
             return None
-        return recalled.identity if sources == recalled.sources else None
+        if sources != recalled.sources:
+            return None
+        self._keep_trees(recalled.observations)
+        return recalled.identity
 
     def _captured(self, memo: tuple[object, ...], asked: Asked) -> ToolchainIdentity | Unavailable:
-        disk = WatchedDisk(self._system)
+        disk = WatchedDisk(self._system, self._trees)
         request = self._request(asked, disk)
         if isinstance(request, Unavailable):
             return request
@@ -176,7 +190,13 @@ class Identities:
             observations = (*self._disk.observations, *disk.observations)
             record = encode(identity, self._product.digests, observations)
             self._fresh[identity.digest] = (self._circumstances(memo), record)
+            self._keep_trees(observations)
         return identity
+
+    def _keep_trees(self, observations: Iterable[Observation]) -> None:
+        self._trees.update(
+            ((kind, path), answer) for kind, path, answer in observations if kind in _TREES
+        )
 
     def _request(self, asked: Asked, disk: Disk) -> IdentityRequest | Unavailable:
         read = self._read_sdk(asked.platform, asked.environ, disk)

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 from mutations import House, Mutation, Outcome, check, differences, this_python
 from pypto_toolchains import content_policy
+from pypto_toolchains.disk import SystemDisk
 from pypto_toolchains.evidence import Unavailable
+from pypto_toolchains.identity import ToolchainIdentity
 
 CHANGES, KEEPS, BYPASSES, CAUGHT = Outcome
 
@@ -106,7 +108,7 @@ TABLE = [
 ]  # fmt: skip
 
 
-@pytest.mark.conforms("cache.98", "cache.99")
+@pytest.mark.conforms("cache.99")
 @pytest.mark.parametrize("mutation", TABLE, ids=str)
 def test_other_things_that_happen(own: House, mutation: Mutation) -> None:
     check(own, mutation, "content")
@@ -174,6 +176,34 @@ def test_the_library_of_the_running_python_is_part_of_it(house: House) -> None:
     places = [name.removeprefix("python.library.") for name in facts if "python.library." in name]
     assert any(Path(place, "json", "__init__.py").is_file() for place in places)
     assert all(len(facts[f"python.library.{place}"]) == 64 for place in places)
+
+
+def test_a_process_reads_directories_once(own: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    tree = SystemDisk.tree
+
+    def counted(disk: SystemDisk, path: str) -> str:
+        read.append(path)
+        return tree(disk, path)
+
+    monkeypatch.setattr(SystemDisk, "tree", counted)
+    process = own.process()
+    first = process.identity("content")
+    assert isinstance(first, ToolchainIdentity)
+    once = list(read)
+    assert len(once) == len(set(once)) > 3
+    own.environ["PATH"] += f":{own.cwd}"
+    again = process.identity("content")
+    assert isinstance(again, ToolchainIdentity)
+    assert (again.digest, again.components) == (first.digest, first.components)
+    assert read == once
+    # What a later process rests on has the answers all the same.
+    process.identities.remember(again, str(own.root))
+    worked_out = own.worked_out
+    assert own.known("content").digest == first.digest
+    assert own.worked_out == worked_out
+    append(own.sdk / "include/pto/pto-inst.hpp")
+    assert own.known("content").digest != first.digest
 
 
 @pytest.mark.conforms("cache.97")

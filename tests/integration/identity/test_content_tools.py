@@ -191,7 +191,7 @@ TABLE: list[tuple[str, str, Edit, Outcome, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.conforms("cache.98", "cache.99")
+@pytest.mark.conforms("cache.99")
 @pytest.mark.parametrize("row", TABLE, ids=lambda row: str(row[0]).replace(" ", "_"))
 def test_other_things_that_happen(
     workshop: Workshop, row: tuple[str, str, Edit, Outcome, str]
