@@ -37,6 +37,7 @@ def capture(environ: dict[str, str], root: Path, records: ProbeRecords, *options
     return found
 
 
+@pytest.mark.conforms("cache.91")
 def test_names_the_driver_and_every_helper(
     environ: dict[str, str], tmp_path: Path, records: ProbeRecords
 ) -> None:
