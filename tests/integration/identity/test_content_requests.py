@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 from mutations import PACKAGES
 from private_toolchain import PrivateToolchain
+from pypto_toolchains.recall import decode
 
 IMPORT_ROOTS = [str(Path(str(module.__file__)).absolute().parents[1]) for module in PACKAGES]
 
@@ -47,6 +50,7 @@ class Processes:
     def __init__(self, top: Path) -> None:
         self.top = top
         (top / "kernels.py").write_text(_KERNELS)
+        (top / "scratch").mkdir()
         self.toolchain = PrivateToolchain(top / "toolchain")
         self.toolchain.add_own_headers()
         self.environ = {
@@ -54,15 +58,16 @@ class Processes:
             "HOME": str(top),
             "PYTHONPATH": os.pathsep.join([*IMPORT_ROOTS, str(top)]),
             "PYTHONDONTWRITEBYTECODE": "1",
+            "TMPDIR": str(top / "scratch"),
             "PYPTO_CACHE": "1",
             "PYPTO_CACHE_DIR": str(top / "cache"),
         }
 
-    def run(self, policy: str, **variables: str) -> dict[str, Any]:
+    def run(self, policy: str, *tracer: str, **variables: str) -> dict[str, Any]:
         """What one process reports that needs the kernel ready."""
         environ = {**self.environ, "PYPTO_CACHE_IDENTITY": policy, **variables}
         done = subprocess.run(
-            [sys.executable, "-c", _PROGRAM],
+            [*tracer, sys.executable, "-c", _PROGRAM],
             cwd=self.top,
             env=environ,
             capture_output=True,
@@ -113,3 +118,52 @@ def test_a_bypass_says_why(processes: Processes, name: str, value: str) -> None:
     assert report["stats"]["last_bypass_reason"].startswith(f"toolchain: {name} ")
     assert not list((processes.top / "cache").glob("artifacts/v1/*/*"))
     assert processes.run("build", **{name: value})["stats"]["bypasses"] == 0
+
+
+@pytest.mark.conforms("cache.98")
+def test_whatever_the_tools_of_a_build_open_is_evidence(processes: Processes) -> None:
+    """By the kernel's word: strace sees every file that the compiler and its helpers open."""
+    strace = shutil.which("strace")
+    if (
+        strace is None
+        or subprocess.run([strace, "-qo", os.devnull, "true"], check=False).returncode
+    ):
+        pytest.skip("needs strace, and leave to use it")
+    trace = processes.top / "trace"
+    options = ("-f", "-qq", "-e", "trace=execve,open,openat", "-o", str(trace))
+    report = processes.run("content", strace, *options)
+    assert report["stats"]["binary_builds"] == 1
+    known = observations(processes.top / "cache" / "tools")
+    files = {os.path.realpath(path) for kind, path, _ in known if kind == "sha256"}
+    trees = [os.path.realpath(path) for kind, path, _ in known if kind == "tree"]
+    started, opened = opened_by_tools(trace.read_text(errors="replace"))
+    assert {"cc1plus", "as", "collect2", "ld", "g++", "ptoas"} <= {
+        os.path.basename(path) for path in started
+    }
+    unknown = {
+        path
+        for path in map(os.path.realpath, opened)
+        if path not in files and not any(path.startswith(f"{tree}/") for tree in trees)
+    }
+    own = (f"{processes.top}/cache/", f"{processes.top}/scratch/", "/dev/", "/proc/")
+    assert not {path for path in unknown if not path.startswith(own)}
+    assert any("stddef.h" in path for path in opened)
+
+
+def observations(tools: Path) -> list[tuple[str, ...]]:
+    """What the identity of the process rests on."""
+    found = [decode(path.read_bytes()) for path in tools.iterdir()]
+    return [tuple(item) for recalled in found if recalled for item in recalled.observations]
+
+
+def opened_by_tools(trace: str) -> tuple[set[str], set[str]]:
+    """The programs that a process has started, and the absolute paths that those have read."""
+    started: dict[str, str] = {}
+    opened = set()
+    for line in trace.splitlines():
+        if begun := re.match(r'(\d+) +execve\("([^"]+)".* = 0$', line):
+            started[begun[1]] = begun[2]
+        read = re.match(r'(\d+) +open(?:at)?\((?:AT_FDCWD, )?"(/[^"]*)", O_RDONLY.* = \d+$', line)
+        if read and "python" not in started.get(read[1], "python"):
+            opened.add(read[2])
+    return set(started.values()), opened
