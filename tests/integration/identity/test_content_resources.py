@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from compilers import debian_compilers
+from compilers import build_program, debian_compilers
 from mutations import House
 from private_toolchain import PrivateToolchain
 from pypto_toolchains.compiler_resources import Resources, ResourcesUnknown, resources_of
@@ -204,3 +204,28 @@ def test_every_variable_that_is_refused_makes_requests_look_again() -> None:
     looked_at = (VariableClass.SEMANTIC, VariableClass.TOOL_RESOLUTION)
     for name in UNMODELLED_VARIABLES:
         assert registry.classes[name] in looked_at, name
+
+
+def test_the_device_toolkit_is_known_by_what_it_reports(house: House) -> None:
+    """The compilers beside it, for this machine and for the device's, are known by content."""
+    toolkit = house.top / "cann"
+    info = toolkit / f"{os.uname().machine}-linux" / "ascend_toolkit_install.info"
+    info.parent.mkdir(parents=True)
+    info.write_text("package_name=Ascend-cann-toolkit\nversion=8.0.RC3\n")
+    programs = toolkit / "compiler" / "ccec_compiler" / "bin"
+    for name in ("ccec", "ld.lld"):
+        build_program(programs / name, "return 0;", "-Wl,--build-id=sha1")
+    house.environ["ASCEND_HOME_PATH"] = str(toolkit)
+    cross = debian_compilers()["aarch64_gcc"]
+    house.environ["PATH"] = f"{cross.parent}:{house.environ['PATH']}"
+    house.platform = "a2a3"
+    facts = house.facts("device_toolchain", "content")
+    assert any(name.startswith("aarch64-linux-gnu-g++.include.") for name in facts)
+    assert any(os.path.basename(name) == "cc1plus" for name in facts if name.startswith("elf."))
+    assert any("8.0.RC3" in value for value in facts.values())
+    before = house.known("content").digest
+    with (programs / "ccec").open("ab") as file:
+        file.write(b"\n")
+    assert house.known("content").digest == before, "its Build-ID stands for it"
+    info.write_text("package_name=Ascend-cann-toolkit\nversion=8.0.1\n")
+    assert house.known("content").digest != before
