@@ -35,6 +35,8 @@ def main() -> int:
     options = _options()
     trees = {kernel: path.absolute() for kernel, path in options.tree}
     config = options.config.absolute()
+    if toolchain := os.environ.get("PYPTO_TOOLCHAIN"):
+        os.environ["PYPTO_TOOLCHAIN"] = str(Path(toolchain).absolute())
     with tempfile.TemporaryDirectory(prefix="pypto-kernel-cache-") as scratch:
         # Modules are found by the program's import path alone, and nothing is left in a directory
         # that others see.
@@ -118,6 +120,8 @@ def _generate(jobs: list[Job], root: Path) -> Mapping[str, str]:
         try:
             with redirect_stdout(sys.stderr):
                 _compile(job, root)
+        except NotShared as error:
+            problems.setdefault(job.request.kernel, str(error))
         except Exception as error:  # noqa: BLE001 - one kernel's failure must not hide the others
             problems.setdefault(job.request.kernel, f"{type(error).__name__}: {error}")
     return problems

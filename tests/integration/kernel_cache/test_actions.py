@@ -157,6 +157,18 @@ def test_a_kernel_without_a_key_says_why(workshop: Workshop) -> None:
     _refused(workshop.generate(), 1, "kernel scale", "it has no key", "g++")
 
 
+def test_a_toolchain_of_the_build_is_found_from_the_directory_of_the_action(
+    workshop: Workshop,
+) -> None:
+    del workshop.environ["PYPTO_TOOL_PATH"]
+    workshop.environ |= {
+        "PYPTO_CACHE_IDENTITY": "hermetic",
+        "PYPTO_TOOLCHAIN": "toolchain/identity.json",
+    }
+    place = str(workshop.top / "toolchain" / "identity.json")
+    _refused(workshop.generate(), 1, "kernel scale: it has no key", place)
+
+
 def test_cpp_that_does_not_compile_is_named_by_kernel_and_level(workshop: Workshop) -> None:
     (workshop.modules / "broken.cpp").write_text("this is no C++\n")
     workshop.write(
