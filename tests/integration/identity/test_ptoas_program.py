@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pypto_toolchains.ptoas_acceptance
 import pytest
@@ -136,7 +137,7 @@ def test_it_is_tried_once_for_each_build(
     tried = []
     run_tool = pypto_toolchains.ptoas_acceptance.run_tool
 
-    def counted(argv: list[str], **options: object) -> object:
+    def counted(argv: list[str], **options: Any) -> object:
         tried.append(argv[0])
         return run_tool(argv, **options)
 

@@ -56,10 +56,8 @@ def interpreter(site: Path, monkeypatch: pytest.MonkeyPatch) -> Interpreter:
     return made
 
 
-def ask(
-    site: Path, records: ProbeRecords | None = None, **environ: str
-) -> tuple[Startup, ProbeRecord | None]:
-    records = records or ProbeRecords(str(site.parent / "tools"))
+def ask(site: Path, **environ: str) -> tuple[Startup, ProbeRecord | None]:
+    records = ProbeRecords(str(site.parent / "tools"))
     return startup_of(PYTHON, "/scripts", ("package",), environ, "/", records, SYSTEM_DISK)
 
 
