@@ -51,6 +51,7 @@ def test_never_more_compilers_run_than_allowed():
 
 def test_an_interrupt_cancels_whatever_is_being_built():
     begun = threading.Event()
+    cancelled_in_time = []
 
     def interrupted(*_):
         begun.wait(timeout=60)
@@ -58,11 +59,12 @@ def test_an_interrupt_cancels_whatever_is_being_built():
 
     def waiting(_, cancelled):
         begun.set()
-        assert cancelled.wait(timeout=60)
+        cancelled_in_time.append(cancelled.wait(timeout=60))
         return EQUAL
 
     with pytest.raises(KeyboardInterrupt):
         verify._carried_out([task(waiting), task(interrupted)], 2, SilentProgress())
+    assert cancelled_in_time == [True]
 
 
 def test_a_report_for_people_fits_a_narrow_terminal():
