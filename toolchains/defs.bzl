@@ -1,6 +1,6 @@
 """Tools as toolchains: rules that declare them, and the identity of what was declared.
 
-Everything else below //toolchains is private. Each rule returns a provider with the `label` that
+The files behind this one, in impl/, are private. Each rule returns a provider with the `label` that
 declared the thing, and can be the `toolchain` of a `toolchain()` of the type of its name:
 
 | rule | toolchain type |
@@ -12,10 +12,11 @@ declared the thing, and can be the `toolchain` of a `toolchain()` of the type of
 | sdk | //toolchains:sdk_toolchain_type |
 """
 
-load("//toolchains/private:compilers.bzl", _cxx_compiler = "cxx_compiler", _kernel_compiler = "kernel_compiler", _tool_tree = "tool_tree")
-load("//toolchains/private:identity.bzl", _toolchain_identity = "toolchain_identity")
+load("//toolchains/impl:compilers.bzl", _cxx_compiler = "cxx_compiler", _kernel_compiler = "kernel_compiler", _tool_tree = "tool_tree")
+load("//toolchains/impl:identity.bzl", _toolchain_identity = "toolchain_identity")
+load("//toolchains/impl:installer.bzl", _toolchain_installer = "toolchain_installer")
 load(
-    "//toolchains/private:providers.bzl",
+    "//toolchains/impl:providers.bzl",
     _CxxCompilerInfo = "CxxCompilerInfo",
     _KernelCompilerInfo = "KernelCompilerInfo",
     _PtoIsaInfo = "PtoIsaInfo",
@@ -24,7 +25,7 @@ load(
     _ToolTreeInfo = "ToolTreeInfo",
     _ToolchainIdentityInfo = "ToolchainIdentityInfo",
 )
-load("//toolchains/private:sdk.bzl", _pto_isa = "pto_isa", _ptoas = "ptoas", _sdk = "sdk")
+load("//toolchains/impl:sdk.bzl", _pto_isa = "pto_isa", _ptoas = "ptoas", _sdk = "sdk")
 
 tool_tree = _tool_tree
 cxx_compiler = _cxx_compiler
@@ -33,6 +34,7 @@ ptoas = _ptoas
 pto_isa = _pto_isa
 sdk = _sdk
 toolchain_identity = _toolchain_identity
+toolchain_installer = _toolchain_installer
 
 ToolTreeInfo = _ToolTreeInfo
 CxxCompilerInfo = _CxxCompilerInfo

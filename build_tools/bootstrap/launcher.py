@@ -86,7 +86,12 @@ def _run_bazel(command: Command, bazel: Path, compiler: str, settings: Settings)
         f"PYPTO_{name.upper()}_ENV": environment_path(RECIPES[name], settings) for name in _VISIBLE
     }
     directories |= {supply.variable: supply.path(settings) for supply in SUPPLIES}
-    rc = write_bazelrc(settings, directories, compiler)
+    writable = {
+        supply.config: supply.path(settings) / supply.writable
+        for supply in SUPPLIES
+        if supply.config and supply.writable
+    }
+    rc = write_bazelrc(settings, directories, compiler, writable)
     argv = [
         str(bazel),
         f"--output_user_root={settings.cache / 'out'}",

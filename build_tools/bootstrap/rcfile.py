@@ -12,10 +12,13 @@ from bootstrap.steps import write_atomically
 _DISK_CACHE_LIMIT = "6G"
 
 
-def write_bazelrc(settings: Settings, directories: Mapping[str, Path], compiler: str) -> Path:
+def write_bazelrc(
+    settings: Settings, directories: Mapping[str, Path], compiler: str, writable: Mapping[str, Path]
+) -> Path:
     """Write the file, named by its content, and return it.
 
-    ``directories`` is what repository rules point at, by the variable that they read.
+    ``directories`` is what repository rules point at, by the variable that they read, and
+    ``writable`` what actions may write below, by the ``--config`` that they need it for.
     """
     settings.cache.mkdir(parents=True, exist_ok=True)  # a mounted directory has to exist
     lines = [
@@ -27,6 +30,10 @@ def write_bazelrc(settings: Settings, directories: Mapping[str, Path], compiler:
         f"build --host_action_env=PYPTO_HOST_COMPILER={compiler}",
         f"build --disk_cache={settings.cache / 'disk'}",
         f"build --experimental_disk_cache_gc_max_size={_DISK_CACHE_LIMIT}",
+    ]
+    lines += [
+        f"build:{config} --sandbox_writable_path={path}"
+        for config, path in sorted(writable.items())
     ]
     lines += [
         f"build --sandbox_add_mount_pair={path}"

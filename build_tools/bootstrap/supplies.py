@@ -21,13 +21,18 @@ from bootstrap.zig_compiler import ensure_zig, zig_path
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """One such thing. ``packages`` are written without slashes in front."""
+    """One such thing. ``packages`` are written without slashes in front.
+
+    Where ``config`` is set, every command with that ``--config`` needs it too, and its actions may
+    write below the directory ``writable``.
+    """
 
     variable: str
     path: Callable[[Settings], Path]
     ensure: Callable[[Settings, Progress], Path]
     packages: tuple[str, ...]
     config: str | None = None
+    writable: str | None = None
 
     def is_wanted(self, command: Command) -> bool:
         """Whether it has to be there before Bazel runs ``command``."""
@@ -49,7 +54,8 @@ SUPPLIES = (
         "PYPTO_ZIG",
         zig_path,
         ensure_zig,
-        ("toolchains/zig", "tests/starlark", "tests/integration/identity"),
+        ("toolchains/zig", "tests/starlark", "tests/integration/hermetic", "tests/hermetic/zig"),
         config="hermetic",
+        writable="cache",
     ),
 )

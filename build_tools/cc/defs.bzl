@@ -3,7 +3,12 @@
 load("@rules_cc//cc:defs.bzl", _cc_test = "cc_test")
 
 # -Werror is for our own code and our own tests; headers of others come through `includes`.
-COPTS = ["-Werror"]
+# Compilers are told where they are by relative paths, so outputs hold no directory but the one that
+# GCC writes down by itself.
+COPTS = ["-Werror"] + select({
+    "@rules_cc//cc/compiler:gcc": ["-fno-working-directory"],
+    "//conditions:default": [],
+})
 
 def cc_test(name, size = "small", copts = [], **kwargs):
     """A C++ test, linked statically against the libraries under test."""

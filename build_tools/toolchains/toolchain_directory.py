@@ -1,6 +1,7 @@
 """Makes a toolchain directory: copies of the tools, and what says which tools they are.
 
-    assemble.py --out DIR --sdk DIR --label COMPONENT=LABEL ... --tool JSON ... --file PLACE=SRC ...
+    toolchain_directory.py --out DIR --sdk DIR
+        --label COMPONENT=LABEL ... --tool JSON ... --file PLACE=SRC ...
 
     DIR/identity.json     the document below
     DIR/inventory.txt     a line for each other file, in order of path (compared as bytes):

@@ -17,7 +17,7 @@ class WithoutGil {
   static bool signal_raised(void* self);
 
  private:
-  void take_gil() noexcept;
+  void take_gil();
 
   PyThreadState* thread_;
 };

@@ -89,7 +89,6 @@ Parsed<Done> StatementParser::parse_alloc_tile(const Token&, Statement& statemen
 
 // pto.set_validshape %t, %r, %c : T
 Parsed<Done> StatementParser::parse_set_valid_shape(const Token&, Statement& statement) {
-  SetValidShapeOp op;
   PTOAS_TRY(tile, parse_operand());
   PTOAS_TRY(comma, tokens_.expect(','));
   PTOAS_TRY(rows, parse_operand());

@@ -14,12 +14,15 @@ def _zig_impl(rctx):
         fail("zig is not there (%s): run ./bazelw setup, then this command again" % path)
     for name in ("zig", "lib", "LICENSE"):
         rctx.symlink(root.get_child("ziglang", name), name)
+    for tool in ("ar", "c++"):
+        rctx.symlink(rctx.attr._driver, tool)
     rctx.symlink(rctx.attr._build_file, "BUILD.bazel")
 
 _zig = repository_rule(
     doc = "The zig below bazelw's cache directory.",
     implementation = _zig_impl,
     attrs = {
+        "_driver": attr.label(default = "//toolchains/zig:driver.sh"),
         "_build_file": attr.label(default = "//toolchains/zig:BUILD.zig.bazel"),
     },
 )

@@ -89,7 +89,6 @@ Buffer::~Buffer() { std::free(data_); }
 Run::Run(CorePool& pool, RuntimeKind kind, const std::vector<KernelFunction>& kernels, Poll poll,
          CoreStackHeader& header)
     : pool_(pool),
-      kind_(kind),
       kernels_(kernels),
       poll_(poll),
       header_(header),

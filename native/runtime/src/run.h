@@ -115,7 +115,6 @@ class Run {
   void retire();
 
   CorePool& pool_;
-  const RuntimeKind kind_;
   const std::vector<KernelFunction>& kernels_;
   const Poll poll_;
   CoreStackHeader& header_;

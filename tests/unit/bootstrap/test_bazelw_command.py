@@ -73,10 +73,7 @@ def test_a_package_is_taken_in_by_patterns_that_may_name_its_targets(
     [
         ("test //...", {"PYPTO_BROWSER", "PYPTO_COMPILERS", "PYPTO_PTOAS_WHEEL", "PYPTO_ZIG"}),
         ("test //tests/integration/jit/...", set()),
-        (
-            "test //tests/integration/identity:test_compiler_drivers",
-            {"PYPTO_COMPILERS", "PYPTO_ZIG"},
-        ),
+        ("test //tests/integration/identity:test_compiler_drivers", {"PYPTO_COMPILERS"}),
         ("test //tests/browser/...", {"PYPTO_BROWSER"}),
         ("test //tests/integration/published_ptoas/...", {"PYPTO_PTOAS_WHEEL"}),
         ("build //toolchains/zig:kernel", {"PYPTO_ZIG"}),
@@ -136,17 +133,18 @@ def test_what_the_sandbox_hides_is_found(
 def test_the_written_file_points_at_what_bazelw_made(
     make_settings: MakeSettings, tmp_path: Path
 ) -> None:
-    text = write_bazelrc(
-        make_settings(), {"PYPTO_TEST_ENV": tmp_path / "t", "PYPTO_ZIG": tmp_path / "z"}, "abc"
-    ).read_text()
+    directories = {"PYPTO_TEST_ENV": tmp_path / "t", "PYPTO_ZIG": tmp_path / "z"}
+    writable = {"hermetic": tmp_path / "z" / "cache"}
+    text = write_bazelrc(make_settings(), directories, "abc", writable).read_text()
     assert f"common --repo_env=PYPTO_TEST_ENV={tmp_path / 't'}\n" in text
     assert f"common --repo_env=PYPTO_ZIG={tmp_path / 'z'}\n" in text
     assert "build --action_env=PYPTO_HOST_COMPILER=abc\n" in text
+    assert f"build:hermetic --sandbox_writable_path={tmp_path / 'z' / 'cache'}\n" in text
 
 
 def test_the_same_settings_give_the_same_file(make_settings: MakeSettings, tmp_path: Path) -> None:
     """Another name would restart Bazel's server at every command."""
-    arguments = (make_settings(), {"PYPTO_BUILD_ENV": tmp_path}, "abc")
+    arguments = (make_settings(), {"PYPTO_BUILD_ENV": tmp_path}, "abc", {})
     assert write_bazelrc(*arguments) == write_bazelrc(*arguments)
 
 

@@ -112,7 +112,7 @@ or by whom it is made.""",
     attrs = {
         "kernel_compiler": attr.label(providers = [KernelCompilerInfo], doc = "the resolved one if not said"),
         "_environment": attr.label(default = "@build_env//:environment", providers = [PythonEnvironmentInfo]),
-        "_script": attr.label(allow_single_file = True, default = "//build_tools/toolchains:assemble.py"),
+        "_script": attr.label(allow_single_file = True, default = "//build_tools/toolchains:toolchain_directory.py"),
     },
     provides = [ToolchainIdentityInfo],
     toolchains = [KERNEL_COMPILER, SDK],
