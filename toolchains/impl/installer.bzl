@@ -5,10 +5,10 @@ load(":providers.bzl", "ToolchainIdentityInfo")
 
 visibility("//toolchains/...")
 
-# In runfiles, where `bazel run` starts it.
 _PROGRAM = """\
 #!/bin/sh
-exec '{python}' -I -S -B '{script}' --toolchain '{toolchain}' "$@"
+runfiles=$0.runfiles/{workspace}
+exec '{python}' -I -S -B "$runfiles/{script}" --toolchain "$runfiles/{toolchain}" "$@"
 """
 
 def _toolchain_installer_impl(ctx):
@@ -21,6 +21,7 @@ def _toolchain_installer_impl(ctx):
             python = environment.interpreter,
             script = ctx.file._script.short_path,
             toolchain = directory.short_path,
+            workspace = ctx.workspace_name,
         ),
         is_executable = True,
     )
