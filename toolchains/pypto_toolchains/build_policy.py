@@ -14,7 +14,7 @@ from pypto_toolchains.evidence import Evidence, Unavailable
 from pypto_toolchains.identity import IdentityRequest, ToolchainIdentity, joined
 from pypto_toolchains.installation import ProductFacts
 from pypto_toolchains.ptoas import capture_ptoas
-from pypto_toolchains.sdk import capture_isa, capture_runtime, changed_since_identified
+from pypto_toolchains.sdk import capture_isa, capture_runtime, changed_since_built
 from pypto_toolchains.search import has_relative_entry
 
 
@@ -51,7 +51,7 @@ class BuildPolicy:
 
     def validate(self, request: IdentityRequest) -> str | None:
         """As IdentityPolicy has it."""
-        return changed_since_identified(request.sdk, request.surroundings.environ, request.hasher)
+        return changed_since_built(request.sdk, request.hasher)
 
 
 def product_evidence(facts: ProductFacts) -> Evidence:

@@ -31,7 +31,7 @@ from pypto_toolchains.records import ProbeRecord
 from pypto_toolchains.sdk import (
     capture_isa,
     capture_runtime,
-    changed_since_identified,
+    changed_since_built,
 )
 
 UNMODELLED_VARIABLES: Mapping[str, str] = {
@@ -95,7 +95,7 @@ class ContentPolicy:
         """As IdentityPolicy has it. The loader is asked whether it does what is thought of it."""
         world = request.surroundings
         environ, disk = world.environ, request.disk
-        changed = changed_since_identified(request.sdk, environ, request.hasher)
+        changed = changed_since_built(request.sdk, request.hasher)
         if changed is not None:
             return changed
         if not _can_read_elf():

@@ -87,7 +87,7 @@ class Identities:
         self._product = InstalledProduct(installation, hashes, self._disk)
         self._variables = variables_of_tools()
         self._known: dict[tuple[object, ...], ToolchainIdentity] = {}
-        self._validated: dict[tuple[object, ...], str | None] = {}
+        self._validated: set[tuple[object, ...]] = set()
         # What to keep of the identities that this process worked out itself, by their digests.
         self._fresh: dict[Digest, ProbeRecord] = {}
         self._remembered: set[tuple[str, str]] = set()
@@ -108,17 +108,21 @@ class Identities:
     def changed(self, asked: Asked) -> str | None:
         """Why what is installed is not what was identified, or None: for misses, before building.
 
-        It may read every byte, once. What was found wrong is looked at again the next time.
+        It may read every byte, once. What was found wrong is looked at again the next time, and
+        a checkout every time: whoever has one edits it.
         """
         memo = (*self._memo(asked), asked.cwd)
         if memo not in self._validated:
             request = self._request(asked, self._system)
             if isinstance(request, Unavailable):
                 return str(request)
-            reason = POLICIES[asked.namespace.policy]().validate(request)
+            policy = POLICIES[asked.namespace.policy]()
+            reason = policy.validate(request)
             if reason is not None:
                 return reason
-            self._validated[memo] = None
+            if not request.sdk.recallable:
+                return _moved(self._known.get(memo), policy.capture(request))
+            self._validated.add(memo)
         return None
 
     def remember(self, identity: ToolchainIdentity, root: str) -> None:
@@ -214,3 +218,14 @@ class Identities:
             disk=disk,
             hasher=self._means.hasher,
         )
+
+
+def _moved(known: ToolchainIdentity | None, now: ToolchainIdentity | Unavailable) -> str | None:
+    """Why an identity is not the known one any more, or None."""
+    if isinstance(now, Unavailable):
+        return str(now)
+    if known is None or known.digest == now.digest:
+        return None
+    pairs = zip(known.components, now.components, strict=True)
+    changed = next((new.component for old, new in pairs if old != new), "toolchain")
+    return f"{changed}: it changed since the process identified it; restart the process"

@@ -97,25 +97,13 @@ def capture_isa(sdk: SelectedSdk, environ: Mapping[str, str], disk: Disk) -> Evi
     return Evidence.of("pto_isa", tuple(facts))
 
 
-def changed_since_identified(
-    sdk: SelectedSdk, environ: Mapping[str, str], hasher: FileHasher
-) -> str | None:
-    """Why the SDK's files or the instruction set's are not the identified ones, or None."""
-    try:
-        if sdk.source is not None:
-            sdk.source.revision(environ)
-    except NoCleanCheckout as error:
-        return f"runtime: {error}"
-    try:
-        if sdk.isa is not None:
-            sdk.isa.revision(environ)
-    except NoCleanCheckout as error:
-        return f"pto_isa: {error}"
-    return None if sdk.source is not None else changed_since_built(sdk, hasher)
-
-
 def changed_since_built(sdk: SelectedSdk, hasher: FileHasher) -> str | None:
-    """Why the files of an SDK are not those that were built, or None. Reads all of them."""
+    """Why the files of an SDK are not those that were built, or None. Reads all of them.
+
+    A source checkout was not built: git tells of its files.
+    """
+    if sdk.source is not None:
+        return None
     try:
         actual = actual_revision(Path(sdk.root), hasher)
     except OSError as error:

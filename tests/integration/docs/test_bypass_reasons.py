@@ -44,9 +44,9 @@ MADE_WITH_A_REASON = {
 # Functions that give one.
 GIVE_A_REASON = {
     "_changed",
+    "_moved",
     "_other_assembler",
     "changed_since_built",
-    "changed_since_identified",
     "mismatch",
     "recheck",
     "refusal",

@@ -357,14 +357,20 @@ def test_git_is_asked_again_by_every_process(checkout: Checkout) -> None:
     assert checkout.house.worked_out == before + 1
 
 
-def test_a_checkout_that_got_dirty_since_is_caught_before_building(checkout: Checkout) -> None:
+@pytest.mark.conforms("cache.86")
+def test_a_checkout_that_changed_since_is_caught_before_building(checkout: Checkout) -> None:
     process = checkout.house.process()
     process.identity()
-    edit(HEADER)(checkout)
-    changed = process.changed()
-    assert changed is not None
-    assert changed.startswith(f"{checkout.component}: ")
-    git(checkout.path, "checkout", "-q", ".")
+    for _ in range(2):
+        assert process.changed() is None
+        edit(HEADER)(checkout)
+        assert str(process.changed()).startswith(f"{checkout.component}: the checkout ")
+        git(checkout.path, "checkout", "-q", ".")
+    assert process.changed() is None
+    committed(checkout)
+    moved = f"{checkout.component}: it changed since the process identified it; restart"
+    assert str(process.changed()).startswith(moved)
+    git(checkout.path, "checkout", "-q", checkout.head)
     assert process.changed() is None
 
 
