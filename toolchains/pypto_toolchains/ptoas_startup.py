@@ -213,7 +213,7 @@ def _observed(startup: Startup, interpreter: str, disk: Disk) -> str:
     beside = os.path.dirname(interpreter)
     for configuration in (f"{beside}/pyvenv.cfg", f"{os.path.dirname(beside)}/pyvenv.cfg"):
         see(disk.sha256(configuration) if disk.exists(configuration) else "")
-    names = dict.fromkeys((*_SITE_HOOKS, *startup.places, *(name for name, _ in startup.modules)))
+    names = sorted({*_SITE_HOOKS, *startup.places, *(name for name, _ in startup.modules)})
     whole = (*startup.library, *startup.sites)
     for entry in dict.fromkeys((*startup.search, *startup.sites)):
         if disk.exists(entry) and not disk.exists(f"{entry}/."):  # an archive

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pypto_toolchains.ptoas_acceptance
 import pytest
 from mutations import House, Mutation, Outcome, check, differences, other_build_id
 from ptoas_programs import (
@@ -20,6 +19,7 @@ from ptoas_programs import (
     make_unstartable,
     without_build_id,
 )
+from pypto_toolchains import process, ptoas_acceptance
 from pypto_toolchains.evidence import Unavailable
 
 CHANGES, KEEPS, BYPASSES, _ = Outcome
@@ -135,13 +135,13 @@ def test_it_is_tried_once_for_each_build(
     program_house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried = []
-    run_tool = pypto_toolchains.ptoas_acceptance.run_tool
+    run_tool = process.run_tool
 
     def counted(argv: list[str], **options: Any) -> object:
         tried.append(argv[0])
         return run_tool(argv, **options)
 
-    monkeypatch.setattr(pypto_toolchains.ptoas_acceptance, "run_tool", counted)
+    monkeypatch.setattr(ptoas_acceptance, "run_tool", counted)
     first = program_house.known()
     assert len(tried) == 1
     program_house.environ["PYPTO_CACHE_EPOCH"] = "another"  # so nothing is recalled as a whole

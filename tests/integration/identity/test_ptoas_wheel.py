@@ -243,6 +243,21 @@ def test_another_build_of_its_interpreter(wheel_house: House) -> None:
     check(wheel_house, Mutation("it is rebuilt", "ptoas", edit, Outcome.CHANGES))
 
 
+@pytest.mark.conforms("cache.88")
+def test_an_environment_whose_path_has_a_space(
+    wheel_house: House, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Installers write another script for those."""
+    wheels = sorted(env(wheel_house).parent.glob("*.whl"))
+    environment = make_environment(tmp_path_factory.mktemp("a space") / "my env", *wheels)
+    assert (environment / "bin" / "ptoas").read_text().startswith("#!/bin/sh\n")
+    before = wheel_house.facts("ptoas")
+    wheel_house.environ["PTOAS_ROOT"] = str(environment)
+    facts = wheel_house.facts("ptoas")
+    assert facts["launcher"] != before["launcher"]
+    assert facts["ptoas.WHEEL"] == before["ptoas.WHEEL"]
+
+
 def test_a_program_that_does_not_work(wheel_house: House) -> None:
     script = site(wheel_house, "ptoas/_cli.py")
     works = script.read_text()

@@ -138,6 +138,19 @@ def test_directories_of_users_are_looked_at_for_names_that_matter(
     assert interpreter.asked == 2
 
 
+def test_a_record_is_found_whatever_the_order_of_names(
+    interpreter: Interpreter, site: Path
+) -> None:
+    user = site.parent / "user"
+    for name in ("zeta", "alpha"):
+        (user / name).mkdir(parents=True)
+        interpreter.answer["places"][name] = None
+    interpreter.answer["search"].insert(0, str(user))
+    keep(site, ask(site)[1])
+    ask(site)
+    assert interpreter.asked == 1
+
+
 def test_an_archive_on_the_path_is_looked_into(interpreter: Interpreter, site: Path) -> None:
     archive = site.parent / "more.zip"
     archive.write_bytes(b"1")
