@@ -31,6 +31,9 @@ from pypto_toolchains.records import ProbeRecord, ProbeRecords
 from pypto_toolchains.sdk import SelectedSdk
 from pypto_toolchains.search import has_relative_entry
 
+# A server that changes its directory for every request must not remember all of them.
+_MOST_KNOWN = 1024
+
 # Lists whose relative entries make the working directory matter.
 _SEARCH_LISTS = ("LD_LIBRARY_PATH",)
 # Questions whose answers take longest, asked once where an identity came of it.
@@ -102,6 +105,9 @@ class Identities:
         if found is None:
             found = self._captured(memo, asked)
         if isinstance(found, ToolchainIdentity):
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+                self._validated.clear()
             self._known[*memo, asked.cwd] = found
         return found
 

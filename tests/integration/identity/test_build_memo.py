@@ -101,6 +101,20 @@ def test_a_change_of_the_directory_or_of_path_looks_again(house: House) -> None:
     assert house.worked_out == 3
 
 
+def test_a_process_that_changes_its_directory_all_the_time_forgets(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pypto_toolchains.identities._MOST_KNOWN", 4)
+    process = house.process()
+    first = process.identity()
+    for number in range(9):
+        house.cwd = house.top / str(number)
+        assert recalled(process.identity()) == recalled(first)
+        assert process.changed() is None
+    assert len(process.identities._known) <= 4
+    assert len(process.identities._validated) <= 4
+
+
 @pytest.mark.conforms("cache.94")
 def test_a_compiler_selected_since_is_seen_by_the_same_process(house: House) -> None:
     process = house.process()
