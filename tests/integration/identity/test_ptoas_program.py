@@ -118,7 +118,7 @@ TABLE = [
 ]  # fmt: skip
 
 
-@pytest.mark.conforms("cache.88")
+@pytest.mark.conforms("cache.88", "cache.89")
 @pytest.mark.parametrize("mutation", TABLE, ids=str)
 def test_a_standalone_assembler(program_house: House, mutation: Mutation) -> None:
     check(program_house, mutation)

@@ -137,6 +137,7 @@ def test_an_assembler_from_a_wheel_fills_the_cache_and_is_not_needed_again(
     assert bundled["stats"]["misses"] == 1
 
 
+@pytest.mark.conforms("cache.89")
 def test_an_assembler_that_fails_is_replaced_with_one_warning(processes: Processes) -> None:
     root = str(make_program(FAILING, processes.top / "assembler").parent)
     report = processes.run(COMPILE_BOTH + RUN, PTOAS_ROOT=root)

@@ -236,6 +236,21 @@ def test_what_cannot_be_identified(wheel_house: House, mutation: Mutation) -> No
     check(wheel_house, mutation)
 
 
+# Some of each kind: this policy takes the same evidence for such an assembler.
+_BY_CONTENT = (
+    "the native compiler is rebuilt",
+    "another package is installed",
+    "ptodsl is redirected",
+)
+
+
+@pytest.mark.parametrize(
+    "mutation", [found for found in [*TABLE, *BYPASSES] if found.name in _BY_CONTENT], ids=str
+)
+def test_an_installed_wheel_by_content(wheel_house: House, mutation: Mutation) -> None:
+    check(wheel_house, mutation, "content")
+
+
 @pytest.mark.conforms("cache.88")
 def test_another_build_of_its_interpreter(wheel_house: House) -> None:
     interpreter_copied(lambda path: None)(wheel_house)
