@@ -240,6 +240,7 @@ def test_a_specs_file_that_is_removed(gcc_house: House) -> None:
     check(gcc_house, Mutation("", DEVICE, lambda _: specs.unlink(), CHANGES))
 
 
+@pytest.mark.conforms("cache.92")
 def test_a_specs_file_that_starts_another_program(gcc_house: House) -> None:
     other = build_program(gcc_house.top / "another-linker")
     start = text("lib/gcc/{g.machine}/{g.version}/specs", f"*linker:\n{other}\n\n")
