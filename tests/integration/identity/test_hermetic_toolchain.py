@@ -243,6 +243,17 @@ def test_the_working_directory_of_a_relative_name_counts(described: House) -> No
     assert described.known("hermetic").digest != one.digest
 
 
+def test_another_toolchain_is_another_identity_in_the_same_process(described: House) -> None:
+    other = write_toolchain(described.top / "other", described.sdk, {"zig/zig": ("\x7fELF2", True)})
+    process = described.process()
+    one = process.identity("hermetic")
+    described.environ["PYPTO_TOOLCHAIN"] = str(other)
+    two = process.identity("hermetic")
+    assert isinstance(one, ToolchainIdentity)
+    assert isinstance(two, ToolchainIdentity)
+    assert one.digest != two.digest
+
+
 def test_a_toolchain_that_is_mended_is_used_without_a_restart(described: House) -> None:
     process = described.process()
     path = description(described)
