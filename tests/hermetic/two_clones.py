@@ -36,8 +36,8 @@ class Place:
     cache: Path | None
 
 
-def _build(workspace: Path, place: Place, config: str | None) -> dict[str, str]:
-    subprocess.run(["git", "clone", "--quiet", workspace, place.clone], check=True)
+def _build(origin: Path, place: Place, config: str | None) -> dict[str, str]:
+    subprocess.run(["git", "clone", "--quiet", origin, place.clone], check=True)
     bazelw = [place.clone / "bazelw", f"--output_base={place.output_base}"]
     environ = dict(os.environ)
     if place.cache:
@@ -84,9 +84,12 @@ def main() -> int:
     workspace = Path(os.environ["BUILD_WORKSPACE_DIRECTORY"])
     with tempfile.TemporaryDirectory(prefix="pypto-two-clones-") as scratch:
         root = Path(scratch)
+        # Held still: somebody may commit between the two builds.
+        origin = root / "origin.git"
+        subprocess.run(["git", "clone", "--quiet", "--bare", workspace, origin], check=True)
         first, second = (
             _build(
-                workspace,
+                origin,
                 Place(
                     root / name / "clone",
                     root / name / "output",
