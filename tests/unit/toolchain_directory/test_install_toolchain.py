@@ -102,6 +102,13 @@ def test_a_file_in_the_way_is_kept(make: Make, tmp_path: Path) -> None:
     assert (tmp_path / "copy").read_text() == "mine"
 
 
+def test_a_link_to_nothing_is_kept(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "copy").symlink_to("nowhere")
+    with pytest.raises(InstallError, match="exists and has no toolchain"):
+        install(make("toolchain"), tmp_path / "copy", _nothing)
+    assert (tmp_path / "copy").is_symlink()
+
+
 def test_a_damaged_toolchain_is_not_installed(make: Make, tmp_path: Path) -> None:
     toolchain = make("toolchain")
     _edit(toolchain / "cc/include/b.h")

@@ -85,7 +85,8 @@ def test_place_time_and_links_leave_no_trace(
     one = make("one")
     for path in sources["cc/include"].rglob("*"):
         os.utime(path, (1, 1))
-    assemble(other, farm / "sdk", labels, tools, dict(reversed(links.items())))
+    labels = dict(reversed(labels.items()))
+    assemble(other, farm / "sdk", labels, tools[::-1], dict(reversed(links.items())))
     assert _tree(other) == _tree(one)
     assert not any(path.is_symlink() for path in other.rglob("*"))
 
@@ -102,6 +103,15 @@ def test_a_byte_of_any_file_changes_its_component(make: Make, sdk: Path, sources
     assembler = digests("assembler")
     assert {key for key in before if before[key] != header[key]} == {"device_toolchain"}
     assert {key for key in before if header[key] != assembler[key]} == {"ptoas"}
+
+
+def test_a_linked_directory_counts_with_its_files(
+    make: Make, tmp_path: Path, sources: Places
+) -> None:
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked" / "c.h").write_bytes(HEADER)
+    (sources["cc/include"] / "linked").symlink_to(tmp_path / "linked")
+    assert (make("out") / "cc/include/linked/c.h").read_bytes() == HEADER
 
 
 @pytest.mark.parametrize("place", ["/cc/x", "cc/../x", "x", "cc/a\nb"])
