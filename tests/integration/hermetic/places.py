@@ -160,8 +160,16 @@ class Place:
     ) -> dict[str, Any]:
         """Run every kernel in a child, started by the command `confined`; gives its report."""
         job = {"modules": str(self.modules), "platform": platform, "umask": shell.umask}
+        report = self.do(_CHILD, json.dumps(job), shell=shell, confined=confined)
+        assert report["wrong"] == []
+        return report
+
+    def do(
+        self, code: str, *arguments: str, shell: Shell, confined: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """Run Python code in a child; gives the JSON that it prints last."""
         done = subprocess.run(
-            [*confined, sys.executable, "-c", _CHILD, json.dumps(job)],
+            [*confined, sys.executable, "-c", code, *arguments],
             cwd=self.work,
             env=self.environ(shell),
             capture_output=True,
@@ -171,7 +179,6 @@ class Place:
         )
         assert done.returncode == 0, done.stderr
         report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        assert report["wrong"] == []
         return report
 
     def entries(self) -> dict[str, bytes]:

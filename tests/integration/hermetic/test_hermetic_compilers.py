@@ -26,6 +26,16 @@ ORCHESTRATION = """
 extern "C" PYPTO_KERNEL_EXPORT const char* where() { return __FILE__; }
 """
 
+KERNEL = """
+#include "pto/pto-inst.hpp"
+
+void kernel_entry(int64_t* args) {
+  pypto_rt::guard_kernel(args, [&] {
+    pypto_rt::raise_fault(pypto_rt::current_core(), pypto_rt::FaultCode::Abi, "op", __FILE__);
+  });
+}
+"""
+
 # Every entry of <cmath> that a kernel may want comes from the process.
 LIBRARY = """
 #include "pto/pto-inst.hpp"
@@ -109,6 +119,26 @@ def test_every_level_of_the_sdk_is_compiled_for(
     check = f"#if {' || '.join(wrong)}\n#error another level\n#endif\n"
     compiler = host_compilers(environ=environ(toolchain), cpu_level=level)("a2a3sim", RUNTIMES[0])
     assert compiler.compile_incore(source(tmp_path, check + LIBRARY), "aiv")
+
+
+def test_kernels_for_an_aarch64_host_leave_by_the_c_library(
+    toolchain: Path, tmp_path: Path
+) -> None:
+    """Clang has no way of its own out of a kernel there, but the headers have to work with it."""
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools/zig").symlink_to(toolchain / "zig")
+    document = json.loads((toolchain / "identity.json").read_text())
+    document["tools"]["host_cxx"] = document["tools"]["aarch64_cxx"]
+    (tmp_path / "tools/identity.json").write_text(json.dumps(document))
+    compilers = host_compilers(environ=environ(tmp_path / "tools"), cpu_level="armv8-a")
+    binary = compilers("a2a3sim", RUNTIMES[0]).compile_incore(source(tmp_path, KERNEL), "aiv")
+    elf: Any = ELFFile(io.BytesIO(binary))
+    assert elf.get_machine_arch() == "AArch64"
+    symbols = elf.get_section_by_name(".dynsym").iter_symbols()
+    undefined = {item.name for item in symbols if item["st_shndx"] == "SHN_UNDEF" and item.name}
+    assert {"_setjmp", "longjmp"} <= undefined <= {"_setjmp", "longjmp", "memcpy", "memset"}
+    for directory in (tmp_path, toolchain):
+        assert str(directory).encode() not in binary
 
 
 def test_a_kernel_may_use_the_standard_library_of_the_toolchain(
