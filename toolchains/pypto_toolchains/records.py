@@ -66,6 +66,8 @@ class ProbeRecords:
         """
         if self.directory is None or len(content) > MAX_RECORD_BYTES:
             return False
+        if not _may_be_written(self.directory):
+            return False
         temporary = f"{self.directory}/.tmp.{secrets.token_hex(8)}"
         try:
             group = group_bits(os.path.dirname(self.directory))
@@ -83,3 +85,10 @@ class ProbeRecords:
                 os.unlink(temporary)
             return False
         return True
+
+
+def _may_be_written(directory: str) -> bool:
+    """Whether it is worth trying to write there: a read-only root is not even tried."""
+    while not os.path.lexists(directory) and directory != os.path.dirname(directory):
+        directory = os.path.dirname(directory)
+    return os.access(directory, os.W_OK)

@@ -61,6 +61,26 @@ def test_a_place_that_cannot_be_written_costs_the_record_alone(directory: Path) 
     assert directory.read_bytes() == b""
 
 
+@pytest.mark.parametrize("present", [True, False])
+def test_a_read_only_root_is_not_even_tried(
+    directory: Path, monkeypatch: pytest.MonkeyPatch, present: bool
+) -> None:
+    if present:
+        directory.mkdir()
+    place = directory if present else directory.parent
+    asked = []
+
+    def access(path: str, mode: int) -> bool:
+        asked.append((path, mode))
+        return False
+
+    monkeypatch.setattr("os.access", access)
+    monkeypatch.setattr("os.open", lambda *_, **__: pytest.fail("it was tried"))
+    monkeypatch.setattr("os.mkdir", lambda *_, **__: pytest.fail("it was tried"))
+    assert not ProbeRecords(str(directory)).save(NAME, b"x")
+    assert asked == [(str(place), os.W_OK)]
+
+
 @pytest.mark.parametrize("body", [b"", b"x", b"\n\n", os.urandom(1000)])
 def test_a_seal_shows_every_change(body: bytes) -> None:
     whole = sealed(body)
