@@ -22,7 +22,7 @@ from pypto_toolchains.identity import (
 )
 from pypto_toolchains.installation import ProductFacts
 from pypto_toolchains.interpreter import Interpreter, portable_interpreter_facts
-from pypto_toolchains.sdk import SdkUnknown, changed_since_built, isa_pin, pin_path
+from pypto_toolchains.sdk import capture_isa, capture_runtime, changed_since_built, pin_path
 from pypto_toolchains.toolchain_description import (
     DescriptionError,
     ToolchainDescription,
@@ -110,31 +110,24 @@ def _runtime(
             f"the SDK at {sdk.root} has revision {sdk.revision}, but {description.path} declares "
             f"{declared.digest} ({declared.label}); use the toolchain of this version of pypto",
         )
-    return Evidence.of(
-        "runtime",
-        (
-            ("sdk.revision", declared.digest),
-            ("native", facts.native),
-            ("sources", facts.runtime_sources),
-        ),
-    )
+    environ = request.surroundings.environ
+    return capture_runtime(sdk, environ, facts.native, facts.runtime_sources, request.disk)
 
 
 def _pto_isa(request: IdentityRequest, description: ToolchainDescription) -> Evidence | Unavailable:
     declared = description.components["pto_isa"]
-    path = pin_path(request.sdk.root)
-    try:
-        pin = isa_pin(request.sdk.root)
-        request.disk.sha256(path)  # for whoever watches what this rests on
-    except (SdkUnknown, OSError) as error:
-        return Unavailable("pto_isa", f"{error}; reinstall the package")
+    sdk = request.sdk
+    evidence = capture_isa(sdk, request.surroundings.environ, request.disk)
+    if isinstance(evidence, Unavailable):
+        return evidence
+    pin = dict(evidence.facts)["pin"]
     if pin != declared.digest:
         return Unavailable(
             "pto_isa",
-            f"{path} says {pin}, but {description.path} declares {declared.digest} "
+            f"{pin_path(sdk.root)} says {pin}, but {description.path} declares {declared.digest} "
             f"({declared.label}); use the toolchain of this version of pypto",
         )
-    return Evidence.of("pto_isa", (("pin", pin),))
+    return evidence
 
 
 def _device_toolchain(description: ToolchainDescription) -> Evidence:

@@ -174,6 +174,8 @@ class KernelCompiler:
             "runtime": self.runtime.value,
             "cpu_level": self.cpu_level,
             "sdk_revision": revision,
+            # The flags are in it, and no revision covers them.
+            "sdk_metadata": self.sdk.metadata,
             **self._tools.context(tools),
         }
 

@@ -27,6 +27,7 @@ Schema history: 2 has dialects; 1 knew GCC alone.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,10 +121,15 @@ class SdkTarget:
 
 @dataclass(frozen=True, slots=True)
 class Sdk:
-    """A parsed SDK. ``root`` is absolute; ``revision`` identifies its contents if it was built."""
+    """A parsed SDK.
+
+    ``root`` is absolute. ``revision`` identifies its contents if it was built, all but the
+    metadata, whose SHA-256 in hex is ``metadata``.
+    """
 
     root: Path
     revision: str | None
+    metadata: str
     tools: Mapping[str, str]
     dialects: Mapping[str, Dialect]
     targets: Mapping[str, SdkTarget]
@@ -143,7 +149,8 @@ class Sdk:
                 "Build it with bazelw, or reinstall pypto"
             ) from error
         try:
-            return _sdk(root.absolute(), path, parse_object(data, _MAX_METADATA_BYTES))
+            document = parse_object(data, _MAX_METADATA_BYTES)
+            return _sdk(root.absolute(), path, document, hashlib.sha256(data).hexdigest())
         except FieldError as error:
             raise SdkError(f"{path}: {error}; reinstall pypto") from error
 
@@ -208,7 +215,7 @@ def _table(value: object, where: str, item: Callable[[str, Any], _Value]) -> Map
     return MappingProxyType({key: item(f"{where}.{key}", entries[key]) for key in entries})
 
 
-def _sdk(root: Path, path: Path, document: dict[str, Any]) -> Sdk:
+def _sdk(root: Path, path: Path, document: dict[str, Any], metadata: str) -> Sdk:
     schema = document.get("schema")
     if schema != SCHEMA or isinstance(schema, bool):
         raise FieldError(f"schema is {schema!r}, but this version reads schema {SCHEMA}")
@@ -228,6 +235,7 @@ def _sdk(root: Path, path: Path, document: dict[str, Any]) -> Sdk:
     return Sdk(
         root=root,
         revision=revision,
+        metadata=metadata,
         tools=tools,
         dialects=dialects,
         targets=_Targets(path, as_object(document["targets"], "targets"), tools),

@@ -82,6 +82,14 @@ def other_assembler(house: House) -> None:
     declare(toolchain(house), house.sdk)
 
 
+def other_flags(house: House) -> None:
+    """The SDK describes itself in other words, which its revision does not cover."""
+    path = house.sdk / "sdk.json"
+    metadata = json.loads(path.read_text())
+    metadata["targets"]["a2a3sim"]["incore"]["flags"].append("-DOTHER")
+    path.write_text(json.dumps(metadata))
+
+
 def patch_sdk(house: House) -> None:
     with (house.sdk / "include/pto/pto-inst.hpp").open("a") as file:
         file.write("\n")
@@ -108,6 +116,7 @@ RUNTIME = [
         "code that dispatches is edited", "runtime", append("pypto/runtime/worker.py"), CHANGES
     ),
     Mutation("another SDK and its toolchain", "runtime", other_sdk_and_toolchain, CHANGES),
+    Mutation("other flags of the same SDK", "runtime", other_flags, CHANGES),
     Mutation("another label", "", component("runtime", label="@other//:sdk"), KEEPS),
     Mutation("another SDK than declared", "runtime", other_sdk, BYPASSES, "(//pypto:sdk)"),
     Mutation(

@@ -432,7 +432,7 @@ def test_orchestration_holds_the_helpers_and_a_build_id(
 
 
 def test_the_reuse_context_changes_with_what_decides_the_bytes(
-    make: Make, fake_compiler: Fake
+    make: Make, sdk_root: Path, fake_compiler: Fake
 ) -> None:
     fake = fake_compiler(output=FAKE_ELF)
     base = make(path=str(fake.directory)).reuse_context()
@@ -440,6 +440,10 @@ def test_the_reuse_context_changes_with_what_decides_the_bytes(
     assert base != make(path=str(fake.directory), cpu_level="x86-64-v3").reuse_context()
     assert base != make("a5sim", path=str(fake.directory)).reuse_context()
     assert base != make(path=str(fake.directory), runtime_name=GRAPH).reuse_context()
+    flags = json.loads((sdk_root / "sdk.json").read_text())["targets"]["a2a3sim"]["incore"]["flags"]
+    _change_metadata(sdk_root, ["targets", "a2a3sim", "incore", "flags"], [*flags, "-DOTHER"])
+    described = make(path=str(fake.directory)).reuse_context()
+    assert base != described
     with (fake.directory / "g++").open("a") as script:
         script.write("# another compiler\n")
-    assert base != make(path=str(fake.directory)).reuse_context()
+    assert described != make(path=str(fake.directory)).reuse_context()
