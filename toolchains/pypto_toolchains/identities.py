@@ -98,7 +98,7 @@ class Identities:
     def identity(self, asked: Asked) -> ToolchainIdentity | Unavailable:
         """The identity of the builds that were asked about, or what is missing for one."""
         memo = self._memo(asked)
-        known = self._known.get((*memo, asked.cwd))
+        known = self._known.get(_here(memo, asked))
         if known is not None:
             return known
         found: ToolchainIdentity | Unavailable | None = self._recalled(memo, asked.root)
@@ -108,27 +108,32 @@ class Identities:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
                 self._validated.clear()
-            self._known[*memo, asked.cwd] = found
+            self._known[_here(memo, asked)] = found
         return found
 
     def changed(self, asked: Asked) -> str | None:
         """Why what is installed is not what was identified, or None: for misses, before building.
 
-        It may read every byte, once. What was found wrong is looked at again the next time, and
-        a checkout every time: whoever has one edits it.
+        It may read every byte, once. What was found wrong is looked at again the next time. What
+        a user has in hand is held against its identity every time: a checkout, which is edited,
+        and a described toolchain, which is installed anew.
         """
-        memo = (*self._memo(asked), asked.cwd)
+        memo = _here(self._memo(asked), asked)
+        described = bool(asked.environ.get(TOOLCHAIN_VARIABLE))
+        if memo in self._validated and not described:
+            return None
+        request = self._request(asked, self._system)
+        if isinstance(request, Unavailable):
+            return str(request)
+        policy = POLICIES[asked.namespace.policy]()
         if memo not in self._validated:
-            request = self._request(asked, self._system)
-            if isinstance(request, Unavailable):
-                return str(request)
-            policy = POLICIES[asked.namespace.policy]()
             reason = policy.validate(request)
             if reason is not None:
                 return reason
-            if not request.sdk.recallable:
-                return _moved(self._known.get(memo), policy.capture(request))
-            self._validated.add(memo)
+            if request.sdk.recallable:
+                self._validated.add(memo)
+        if described or not request.sdk.recallable:
+            return _moved(self._known.get(memo), policy.capture(request))
         return None
 
     def remember(self, identity: ToolchainIdentity, root: str) -> None:
@@ -224,6 +229,12 @@ class Identities:
             disk=disk,
             hasher=self._means.hasher,
         )
+
+
+def _here(memo: tuple[object, ...], asked: Asked) -> tuple[object, ...]:
+    """The memo, with what lets this process look again: where it is, and whose packages a Python
+    program finds."""
+    return (*memo, asked.cwd, asked.environ.get("HOME"))
 
 
 def _moved(known: ToolchainIdentity | None, now: ToolchainIdentity | Unavailable) -> str | None:

@@ -267,6 +267,20 @@ def test_a_toolchain_that_is_mended_is_used_without_a_restart(described: House) 
     assert process.changed("hermetic") is None
 
 
+def test_a_toolchain_that_is_replaced_is_no_longer_the_identified_one(described: House) -> None:
+    """Its files are what its description says, but neither is what the key names."""
+    process = described.process()
+    assert isinstance(process.identity("hermetic"), ToolchainIdentity)
+    for look in ("for the first time", "again"):
+        rebuild(HEADER, f"// {look}")(described)
+        said = process.changed("hermetic")
+        assert said is not None
+        assert said.startswith("device_toolchain: ")
+        assert "restart the process" in said
+        rebuild(HEADER, "typedef unsigned long size_t;\n")(described)
+        assert process.changed("hermetic") is None
+
+
 def test_a_list_has_to_be_of_what_is_declared(described: House) -> None:
     """A list with a digest of its own says nothing about the declared component."""
     for change, complaint in (

@@ -191,8 +191,7 @@ inline void copy_text(char* to, size_t capacity, const char* from) noexcept {
 
 // How a fault leaves a kernel. The compiler's own pair costs five words and no library. Clang does
 // not have it for every processor; there the C library's serves, of which `_setjmp` keeps no signal
-// mask. Marking is a macro because the frame that marks must be there when a fault comes back to
-// it.
+// mask. Marking is a macro, because the frame that marks must be there when a fault comes back.
 #if defined(__clang__) && !defined(__x86_64__)
 inline constexpr size_t kEscapeWords = 64;  // no jmp_buf has more
 int mark_escape(void** escape) noexcept __asm__("_setjmp") __attribute__((returns_twice));
