@@ -46,7 +46,7 @@ class BuildPolicy:
             outcomes,
             settings_of(request),
             records=records,
-            recallable=sdk.recallable,
+            recallable=sdk.recallable and ptoas.recallable,
         )
 
     def validate(self, request: IdentityRequest) -> str | None:

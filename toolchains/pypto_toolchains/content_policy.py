@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib.util
 import sysconfig
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pypto_toolchains.build_policy import product_evidence, settings_of
@@ -26,7 +27,7 @@ from pypto_toolchains.gcc import Gcc
 from pypto_toolchains.identity import IdentityRequest, ToolchainIdentity, joined
 from pypto_toolchains.installation import ProductFacts
 from pypto_toolchains.loader_search import ClosureUnknown, LibrarySearch
-from pypto_toolchains.ptoas import PtoasNotFound, capture_ptoas, select_ptoas
+from pypto_toolchains.ptoas import PtoasCapture, PtoasNotFound, capture_ptoas, select_ptoas
 from pypto_toolchains.records import ProbeRecord
 from pypto_toolchains.sdk import (
     capture_isa,
@@ -73,7 +74,7 @@ class ContentPolicy:
             search = LibrarySearch(environ.get("LD_LIBRARY_PATH"), request.disk)
         except ClosureUnknown as error:
             return Unavailable("toolchain", str(error))
-        ptoas, ptoas_records = _ptoas(request, search)
+        ptoas = _ptoas(request, search)
         device, device_records = _device_toolchain(request, search)
         isa = capture_isa(request.sdk, environ, request.disk)
         # Last: the sources are being hashed meanwhile.
@@ -81,14 +82,14 @@ class ContentPolicy:
         if isinstance(facts, Unavailable):
             return facts
         product = _product(request, facts, search)
-        outcomes = (product, _runtime(request, facts), isa, ptoas, device)
-        records = (*ptoas_records, *device_records)
+        outcomes = (product, _runtime(request, facts), isa, ptoas.outcome, device)
+        records = (*ptoas.records, *device_records)
         return joined(
             request.namespace,
             outcomes,
             settings_of(request),
             records=records,
-            recallable=request.sdk.recallable,
+            recallable=request.sdk.recallable and ptoas.recallable,
         )
 
     def validate(self, request: IdentityRequest) -> str | None:
@@ -159,22 +160,20 @@ def _runtime(request: IdentityRequest, facts: ProductFacts) -> Evidence | Unavai
     return _with(evidence, tuple(content))
 
 
-def _ptoas(
-    request: IdentityRequest, search: LibrarySearch
-) -> tuple[Evidence | Unavailable, tuple[ProbeRecord, ...]]:
+def _ptoas(request: IdentityRequest, search: LibrarySearch) -> PtoasCapture:
     """A native assembler with its libraries; one from a wheel is known by what it reports."""
     world, disk = request.surroundings, request.disk
     bundled, project_root = Path(request.sdk.root, "bin", "ptoas"), Path(world.project_root)
     captured = capture_ptoas(world.environ, bundled, project_root, request.records, disk)
     evidence = captured.outcome
     if isinstance(evidence, Unavailable) or "ptoas.native" not in dict(evidence.facts):
-        return evidence, captured.records
+        return captured
     try:
         path = select_ptoas(world.environ, bundled, project_root, disk)
         content = _native_facts(Closure(str(path), search), disk)
     except (PtoasNotFound, ClosureUnknown, OSError) as error:
-        return Unavailable(evidence.component, str(error)), ()
-    return _with(evidence, content), captured.records
+        return PtoasCapture(Unavailable(evidence.component, str(error)))
+    return replace(captured, outcome=_with(evidence, content))
 
 
 def _device_toolchain(

@@ -33,10 +33,14 @@ class PtoasNotFound(RuntimeError):
 @dataclass(frozen=True, slots=True)
 class PtoasCapture:
     """The outcome for an assembler, and the records of what it had to be asked, for
-    `ProbeRecords.save`."""
+    `ProbeRecords.save`.
+
+    `recallable` says that the outcome depends on nothing but files and registered variables.
+    """
 
     outcome: Evidence | Unavailable
     records: tuple[ProbeRecord, ...] = ()
+    recallable: bool = True
 
 
 def select_ptoas(
@@ -96,7 +100,7 @@ def capture_ptoas(
     refused = refusal(str(path), environ, str(project_root))
     if refused is not None:
         return PtoasCapture(Unavailable(COMPONENT, refused))
-    return PtoasCapture(outcome, (*identified.records, accepted))
+    return PtoasCapture(outcome, (*identified.records, accepted), identified.recallable)
 
 
 def _identified(
@@ -115,4 +119,4 @@ def _identified(
     except AssemblerUnknown as error:
         return PtoasCapture(Unavailable(COMPONENT, str(error)))
     kept = () if found.record is None else (found.record,)
-    return PtoasCapture(Evidence.of(COMPONENT, found.facts), kept)
+    return PtoasCapture(Evidence.of(COMPONENT, found.facts), kept, not found.of_user)

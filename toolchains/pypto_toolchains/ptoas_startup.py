@@ -101,6 +101,7 @@ print("pypto-startup " + json.dumps({
     "search": [os.path.abspath(entry) for entry in search],
     "sites": [os.path.abspath(entry) for entry in sites],
     "suffixes": importlib.machinery.all_suffixes(),
+    "user": bool(site.ENABLE_USER_SITE),
     "version": sys.version,
 }))
 """
@@ -124,9 +125,9 @@ class Startup:
 
     `search` is the path that a script's imports search, the script's own directory included,
     `library` the directories of the standard library, and `sites` those whose ``.pth`` files are
-    obeyed. A module's file has one of the `suffixes`. `modules` are the modules that are loaded by
-    then and do not belong to the standard library. `places` are those of the names that were asked
-    for, None for one that is not found.
+    obeyed; one of them is in the user's home if `of_user`. A module's file has one of the
+    `suffixes`. `modules` are the modules that are loaded by then and do not belong to the standard
+    library. `places` are those of the names that were asked for, None for one that is not found.
     """
 
     version: str
@@ -137,6 +138,7 @@ class Startup:
     sites: tuple[str, ...]
     modules: tuple[tuple[str, Place], ...]
     places: Mapping[str, Place | None]
+    of_user: bool
 
 
 def startup_of(
@@ -282,6 +284,7 @@ def _startup(answer: Any) -> Startup:
                 name: None if place is None else _place(place)
                 for name, place in answer["places"].items()
             },
+            of_user=bool(answer["user"]),
         )
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise StartupUnknown(f"the interpreter's answer is malformed: {error!r}") from error

@@ -52,10 +52,14 @@ class AssemblerUnknown(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WheelFacts:
-    """What identifies the assembler, and the record of what had to be asked, if anything."""
+    """What identifies the assembler, and the record of what had to be asked, if anything.
+
+    `of_user` says that its interpreter looks for packages in the home directory.
+    """
 
     facts: tuple[tuple[str, str], ...]
     record: ProbeRecord | None
+    of_user: bool
 
 
 def wheel_facts(
@@ -130,7 +134,7 @@ def _wheel_facts(
         *_native_facts(wheel, disk),
         *_numpy_facts(startup.places[NUMPY], wheel, disk),
     ]
-    return WheelFacts(tuple(facts), record)
+    return WheelFacts(tuple(facts), record, startup.of_user)
 
 
 def _startup_facts(startup: Startup, disk: Disk) -> Iterator[tuple[str, str]]:

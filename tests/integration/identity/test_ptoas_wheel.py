@@ -273,6 +273,22 @@ def test_an_environment_whose_path_has_a_space(
     assert facts["ptoas.WHEEL"] == before["ptoas.WHEEL"]
 
 
+def test_packages_of_a_user_are_looked_for_in_each_home(wheel_house: House) -> None:
+    configuration = env(wheel_house) / "pyvenv.cfg"
+    text = configuration.read_text()
+    configuration.write_text(text.replace("packages = false", "packages = true"))
+    wheel_house.environ["HOME"] = str(wheel_house.top / "one")
+    # It may not be recalled, since nothing that is looked at again tells of another home.
+    assert not wheel_house.known().recallable
+    process = wheel_house.process()
+    assert not isinstance(process.identity(), Unavailable)
+    (wheel_house.top / "other" / ".local" / SITE / "SoftOps").mkdir(parents=True)
+    wheel_house.environ["HOME"] = str(wheel_house.top / "other")
+    found = process.identity()
+    assert isinstance(found, Unavailable)
+    assert "SoftOps is searched in" in found.reason
+
+
 def test_a_program_that_does_not_work(wheel_house: House) -> None:
     script = site(wheel_house, "ptoas/_cli.py")
     works = script.read_text()
@@ -309,4 +325,5 @@ def test_a_hook_alone_leaves_it_an_identity(wheel_house: House) -> None:
     assert facts["startup.startup_hook"].startswith(str(site(wheel_house, "startup_hook.py")))
     assert "startup.helper_of_hook" in facts
     assert f"pth.{site(wheel_house, 'a_hook.pth')}" in facts
+    assert wheel_house.known().recallable
     assert sys.version in facts["python.version"]

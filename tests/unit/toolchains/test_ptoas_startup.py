@@ -31,6 +31,7 @@ class Interpreter:
             "search": ["/scripts", "/library", str(site)],
             "sites": [str(site)],
             "suffixes": [".py", ".so"],
+            "user": False,
             "version": "3.99",
         }
 
