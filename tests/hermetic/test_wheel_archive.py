@@ -103,6 +103,7 @@ class TestTheBuiltWheel:
             "pypto_store/__init__.py",
             "pypto_toolchains/__init__.py",
             "pypto_toolchains/environment.json",
+            "pypto_toolchains/ptoas_sample.pto.in",
         } <= names
         tops = {name.split("/")[0] for name in names}
         assert {top for top in tops if not top.endswith(".dist-info")} == {
