@@ -220,6 +220,7 @@ def prefixes() -> tuple[str, str]:
     return f"{below}/", f"{below}/."
 
 
+@pytest.mark.conforms("cache.95")
 def test_overrides_of_the_loader_and_the_interpreter_are_among_them() -> None:
     assert set(OVERRIDES) <= set(SEMANTIC)
 
