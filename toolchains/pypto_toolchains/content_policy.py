@@ -103,7 +103,7 @@ class ContentPolicy:
             # The identity was recalled, which needs none.
             return f"toolchain: {_NEEDS_PYELFTOOLS}"
         interpreter = request.product.installation.interpreter.executable
-        programs = [("pypto", interpreter)]
+        component, programs = "toolchain", [("pypto", interpreter)]
         for compiler in capture_device_toolchain(request).compilers:
             programs += [("device_toolchain", path) for path in _programs(compiler)]
         try:

@@ -13,6 +13,8 @@ sys.path.insert(0, os.path.dirname(__file__))
 
 from described_toolchains import write_toolchain
 from mutations import House
+from pypto_toolchains import content_policy
+from workshop import Workshop
 
 
 @pytest.fixture
@@ -27,3 +29,13 @@ def described(house: House) -> House:
     description = write_toolchain(house.top / "toolchain", house.sdk)
     house.environ["PYPTO_TOOLCHAIN"] = str(description)
     return house
+
+
+@pytest.fixture
+def workshop(house: House, monkeypatch: pytest.MonkeyPatch) -> Workshop:
+    """A workshop, whose Python has a small library."""
+    small = house.top / "library"
+    small.mkdir()
+    (small / "json.py").write_text("loads = None\n")
+    monkeypatch.setattr(content_policy.sysconfig, "get_path", lambda *_, **__: str(small))
+    return Workshop(house)
