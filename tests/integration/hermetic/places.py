@@ -121,13 +121,18 @@ class Shell:
 
 
 class Place:
-    """An installation in `top`, beside a copy of a toolchain and a module of kernels."""
+    """An installation in `top`, beside a copy of a toolchain and a module of kernels.
 
-    def __init__(self, top: Path, toolchain: Path) -> None:
+    It is what is installed here, or the same as `another`, whatever is edited here meanwhile.
+    """
+
+    def __init__(self, top: Path, toolchain: Path, another: Place | None = None) -> None:
         self.top = top
         self.site = top / "site"
         for module in PACKAGES:
             source = Path(str(module.__file__)).parent
+            if another is not None:
+                source = another.site / source.name
             shutil.copytree(source, self.site / source.name, ignore=_NO_SOURCES)
         self.toolchain = top / "tools"
         _copy_with_links(toolchain, self.toolchain)

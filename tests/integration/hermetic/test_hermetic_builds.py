@@ -46,10 +46,10 @@ def strange(tmp_path_factory: pytest.TempPathFactory) -> Shell:
 
 @pytest.fixture(scope="module")
 def other(
-    toolchain: Path, tmp_path_factory: pytest.TempPathFactory, strange: Shell
+    place: Place, toolchain: Path, tmp_path_factory: pytest.TempPathFactory, strange: Shell
 ) -> tuple[Place, Shell]:
-    """Another installation, toolchain and environment."""
-    return Place(tmp_path_factory.mktemp("another") / "and" / "deeper", toolchain), strange
+    """The same installation and toolchain elsewhere, and another environment."""
+    return Place(tmp_path_factory.mktemp("another") / "and/deeper", toolchain, place), strange
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -74,7 +74,8 @@ def test_two_places_give_the_same_keys_and_bytes(
 def test_a_store_filled_in_one_place_is_hit_from_another(
     toolchain: Path, tmp_path: Path, strange: Shell
 ) -> None:
-    builder, user = Place(tmp_path / "one", toolchain), Place(tmp_path / "two", toolchain)
+    builder = Place(tmp_path / "one", toolchain)
+    user = Place(tmp_path / "two", toolchain, builder)
     builder.run(PLAIN)
     builder.root.rename(user.root)
     stats = user.run(strange)["stats"]

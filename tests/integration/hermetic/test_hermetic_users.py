@@ -38,7 +38,8 @@ def _another_user() -> None:
 def test_two_users_have_the_same_keys_and_bytes_and_can_hit_each_others(
     toolchain: Path, tmp_path: Path
 ) -> None:
-    ours, theirs = Place(tmp_path / "ours", toolchain), Place(tmp_path / "theirs", toolchain)
+    ours = Place(tmp_path / "ours", toolchain)
+    theirs = Place(tmp_path / "theirs", toolchain, ours)
     home = theirs.top / "home"
     give_to_nobody(theirs.root, theirs.work, home)
     their_shell = Shell({"HOME": str(home), "TMPDIR": str(home), "USER": "nobody"}, umask=0o027)
