@@ -219,6 +219,19 @@ _other_assembler_test = analysistest.make(
     },
 )
 
+def _hermetic_compile_test_impl(ctx):
+    env = analysistest.begin(ctx)
+    actions = [each for each in analysistest.target_actions(env) if each.mnemonic == "CppCompile"]
+    asserts.true(env, len(actions) > 0)
+    for action in actions:
+        asserts.true(env, action.argv[0].startswith("external/") and action.argv[0].endswith("zig/c++"), action.argv[0])
+        asserts.equals(env, [], [word for word in action.argv if "=/" in word or word.startswith(("/", "-I/", "-L/"))])
+        inputs = [file.path for file in action.inputs.to_list()]
+        asserts.equals(env, [], [path for path in inputs if not path.startswith(("external/", "native/"))])
+    return analysistest.end(env)
+
+_hermetic_compile_test = analysistest.make(_hermetic_compile_test_impl, config_settings = _HERMETIC)
+
 # The identity.
 
 def _identity_test_impl(ctx):
@@ -294,6 +307,7 @@ def toolchains_test_suite(name):
 
     tests = {
         "absolute_argument": (_absolute_argument_test, ":absolute_cxx"),
+        "hermetic_compile": (_hermetic_compile_test, "//native/ptoas:assembler"),
         "hermetic_resolution": (_hermetic_resolution_test, ":resolved"),
         "identity": (_identity_test, "//toolchains/zig:kernel"),
         "machine": (_machine_test, "//toolchains:machine_kernel_compiler"),
