@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
-from pypto_toolchains.disk import SYSTEM_DISK, Disk
+from pypto_toolchains.disk import SYSTEM_DISK, Disk, read_whole
 from pypto_toolchains.elf import MalformedElf, NotElf
 from pypto_toolchains.evidence import Unavailable
 
@@ -81,11 +80,7 @@ def _version(home: str, machine: str, disk: Disk) -> tuple[tuple[str, str], ...]
 
 def _info(path: str, disk: Disk) -> dict[str, str]:
     """The fields of an info file. OSError; ValueError if it is no such file or contradicts."""
-    disk.sha256(path)  # for whoever watches what this rests on
-    with Path(path).open("rb") as file:
-        content = file.read(_MAX_INFO_BYTES + 1)
-    if len(content) > _MAX_INFO_BYTES:
-        raise ValueError(f"it is longer than {_MAX_INFO_BYTES} bytes")
+    content = read_whole(path, disk, _MAX_INFO_BYTES)
     fields: dict[str, str] = {}
     for line in content.decode("utf-8").splitlines():
         name, equals, value = line.partition("=")

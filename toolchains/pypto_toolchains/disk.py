@@ -14,6 +14,7 @@ from typing import Protocol
 
 from pypto_toolchains.elf import MalformedElf, NotElf, native_identity
 from pypto_toolchains.packages import FileHasher, hash_files
+from pypto_toolchains.regular_file import open_regular
 from pypto_toolchains.tree import tree_digest
 
 Observation = Sequence[str]
@@ -49,7 +50,7 @@ class Disk(Protocol):
         ...
 
     def sha256(self, path: str) -> str:
-        """The digest of a file's content in hex. OSError."""
+        """The digest of a regular file's content in hex. OSError, for anything else too."""
         ...
 
     def listing(self, path: str) -> str:
@@ -103,7 +104,7 @@ class SystemDisk:
 
     def sha256(self, path: str) -> str:
         """As Disk has it."""
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_regular(path)
         try:
             content = hashlib.sha256()
             while chunk := os.read(fd, 1 << 16):
@@ -202,6 +203,22 @@ class WatchedDisk:
     def modules(self, path: str) -> str:
         """As Disk has it."""
         return self._ask("modules", path)
+
+
+def read_whole(path: str, disk: Disk, limit: int) -> bytes:
+    """The content of a file whose digest `disk` was asked for, so that it is looked at again.
+
+    Raises OSError, for more than `limit` bytes too, and for a file that changes meanwhile: what is
+    read has to be what the digest is of.
+    """
+    digest = disk.sha256(path)
+    with os.fdopen(open_regular(path), "rb") as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise OSError(errno.EFBIG, f"larger than {limit} bytes", path)
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise OSError(errno.EAGAIN, "changed while it was read", path)
+    return content
 
 
 def unchanged(observations: Iterable[Observation]) -> bool:

@@ -18,6 +18,8 @@ import os
 import struct
 from collections.abc import Mapping
 
+from pypto_toolchains.regular_file import open_regular
+
 CACHE_PATH = "/etc/ld.so.cache"
 
 _OLD_MAGIC = b"ld.so-1.7.0\0"
@@ -40,8 +42,7 @@ which is the order in which the loader prefers them."""
 
 def read_loader_cache(path: str) -> LoaderCache:
     """What the cache at `path` says. OSError, LoaderCacheUnreadable."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    with os.fdopen(fd, "rb") as stream:
+    with os.fdopen(open_regular(path), "rb") as stream:
         data = stream.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
         raise LoaderCacheUnreadable(f"{path} has more than {_MAX_BYTES} bytes")

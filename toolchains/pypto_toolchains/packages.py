@@ -13,6 +13,8 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pypto_toolchains.regular_file import open_regular
+
 # Sources, and the data that code generation reads beside them.
 SUFFIXES = (".py", ".json", ".in", ".tmpl")
 SKIPPED_DIRECTORIES = ("__pycache__", "_sdk")
@@ -44,7 +46,7 @@ def hash_files(paths: list[str]) -> list[bytes]:
     """The plain Python `FileHasher`."""
     digests = []
     for path in paths:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_regular(path)
         try:
             content = hashlib.sha256()
             # One read beyond the size proves the end without trusting the size.

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pypto_toolchains.disk import Disk
+from pypto_toolchains.disk import Disk, read_whole
 from pypto_toolchains.elf import MalformedElf, NotElf
 from pypto_toolchains.ptoas_launcher import UnknownLauncher, parse_launcher
 from pypto_toolchains.ptoas_startup import (
@@ -30,7 +30,6 @@ from pypto_toolchains.wheel_records import (
     InstalledWheel,
     WheelUnknown,
     installed_wheel,
-    read_whole,
     required_project,
 )
 

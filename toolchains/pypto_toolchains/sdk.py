@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pypto_toolchains.checkout import Checkout, NoCleanCheckout
-from pypto_toolchains.disk import Disk
+from pypto_toolchains.disk import Disk, read_whole
 from pypto_toolchains.evidence import Evidence, Unavailable
 from pypto_toolchains.packages import FileHasher, hash_files
 
@@ -85,15 +86,11 @@ def capture_isa(sdk: SelectedSdk, environ: Mapping[str, str], disk: Disk) -> Evi
     """The `pto_isa` component: the revision that the SDK's pin selects, and that of a checkout
     which replaces the headers."""
     try:
-        pin = isa_pin(sdk.root)
-        disk.sha256(pin_path(sdk.root))  # for whoever watches what this rests on
-        facts = [("pin", pin)]
+        facts = [("pin", _isa_pin(sdk.root, disk))]
         if sdk.isa is not None:
             facts.append(("checkout.revision", sdk.isa.revision(environ)))
     except (SdkUnknown, NoCleanCheckout) as error:
         return Unavailable("pto_isa", str(error))
-    except OSError as error:
-        return Unavailable("pto_isa", f"cannot read the pin of {sdk.root}: {error.strerror}")
     return Evidence.of("pto_isa", tuple(facts))
 
 
@@ -123,15 +120,15 @@ def pin_path(root: str) -> str:
     return f"{root}/pto_isa.pin"
 
 
-def isa_pin(root: str) -> str:
+def _isa_pin(root: str, disk: Disk) -> str:
     """The revision of the instruction set that ``pto_isa.pin`` selects. Raises SdkUnknown."""
     path = pin_path(root)
     try:
-        pin = _read(path, _MAX_PIN_BYTES).decode("ascii").strip()
+        pin = read_whole(path, disk, _MAX_PIN_BYTES).decode("ascii").strip()
     except (OSError, ValueError) as error:
-        raise SdkUnknown(f"cannot read {path}: {error}") from error
+        raise SdkUnknown(f"cannot read {path}: {error}; reinstall the package") from error
     if not pin:
-        raise SdkUnknown(f"{path} is empty")
+        raise SdkUnknown(f"{path} is empty; reinstall the package")
     return pin
 
 
@@ -139,7 +136,7 @@ def actual_revision(root: Path, hasher: FileHasher = hash_files) -> str:
     """The revision the files below `root` have now.
 
     SHA-256 over ``relative path NUL content-SHA-256-hex LF`` of every file but ``sdk.json``,
-    sorted by path. Raises OSError.
+    sorted by path. Raises OSError, for what is no file too.
     """
     top = str(root)
     names: list[str] = []
@@ -149,18 +146,11 @@ def actual_revision(root: Path, hasher: FileHasher = hash_files) -> str:
             if relative != METADATA_NAME:
                 names.append(relative)
     names.sort()
+    for name in names:
+        # The hasher would wait at a pipe.
+        if not os.path.isfile(f"{top}/{name}"):
+            raise OSError(errno.EINVAL, "no regular file", f"{top}/{name}")
     content = hashlib.sha256()
     for name, digest in zip(names, hasher([f"{top}/{name}" for name in names]), strict=True):
         content.update(os.fsencode(name) + b"\0" + digest.hex().encode() + b"\n")
     return content.hexdigest()
-
-
-def _read(path: str, limit: int) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        content = os.read(fd, limit + 1)
-    finally:
-        os.close(fd)
-    if len(content) > limit:
-        raise ValueError(f"more than {limit} bytes")
-    return content

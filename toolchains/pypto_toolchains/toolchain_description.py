@@ -21,13 +21,12 @@ History: 1, the first. A change of meaning or of fields takes the next number an
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from pypto_toolchains.disk import SYSTEM_DISK, Disk
+from pypto_toolchains.disk import SYSTEM_DISK, Disk, read_whole
 from pypto_toolchains.json_fields import (
     FieldError,
     as_int,
@@ -93,15 +92,12 @@ class ToolchainDescription:
 def read_description(path: str, disk: Disk = SYSTEM_DISK) -> ToolchainDescription:
     """The description in the file at `path`, which is absolute. Raises DescriptionError."""
     try:
-        data = _content(path)
-        recorded = disk.sha256(path)
+        data = read_whole(path, disk, _MAX_BYTES)
     except OSError as error:
         raise DescriptionError(
             f"cannot read {path}: {error.strerror}; PYPTO_TOOLCHAIN names the identity.json of an "
             f"installed toolchain"
         ) from error
-    if hashlib.sha256(data).hexdigest() != recorded:
-        raise DescriptionError(f"{path} was changed while it was read; ask again")
     return parse_description(data, path)
 
 
@@ -113,16 +109,6 @@ def parse_description(data: bytes, path: str) -> ToolchainDescription:
         raise DescriptionError(
             f"{path}: {error}; install the toolchain again, with the version of pypto that uses it"
         ) from error
-
-
-def _content(path: str) -> bytes:
-    # O_NONBLOCK: a FIFO in its place must not wait for a writer; it reads as empty.
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        # One more than is allowed, which the parser refuses.
-        return os.read(fd, _MAX_BYTES + 1)
-    finally:
-        os.close(fd)
 
 
 def _description(document: Mapping[str, object], path: str) -> ToolchainDescription:

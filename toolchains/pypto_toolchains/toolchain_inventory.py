@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pypto_toolchains.packages import FileHasher
+from pypto_toolchains.regular_file import open_regular
 
 _MAX_BYTES = 1 << 26
 
@@ -109,7 +110,7 @@ class Inventory:
 def read_inventory(path: str, sha256: str) -> Inventory:
     """The list in the file at `path`, whose content has to have the digest. InventoryError."""
     try:
-        with open(path, "rb") as file:
+        with os.fdopen(open_regular(path), "rb") as file:
             data = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise InventoryError(f"cannot be read: {error.strerror}") from error

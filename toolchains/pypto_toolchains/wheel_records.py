@@ -15,7 +15,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from pypto_toolchains.disk import Disk
+from pypto_toolchains.disk import Disk, read_whole
 
 RECORD_NAMES = ("METADATA", "WHEEL", "RECORD")
 
@@ -45,21 +45,6 @@ class InstalledWheel:
     digests: tuple[str, ...]
 
 
-def read_whole(path: str, disk: Disk, limit: int = _MAX_RECORD_BYTES) -> bytes:
-    """The content of a file whose digest `disk` was asked for, so that it is looked at again.
-
-    Raises OSError, for more than `limit` bytes too, and for a file that changes meanwhile.
-    """
-    digest = disk.sha256(path)
-    with open(path, "rb") as file:
-        content = file.read(limit + 1)
-    if len(content) > limit:
-        raise OSError(f"{path} is larger than {limit} bytes")
-    if hashlib.sha256(content).hexdigest() != digest:
-        raise OSError(f"{path} changed while it was read")
-    return content
-
-
 def installed_wheel(name: str, site: str, disk: Disk) -> InstalledWheel:
     """The wheel of the project `name` that was installed into the directory `site`.
 
@@ -79,7 +64,7 @@ def installed_wheel(name: str, site: str, disk: Disk) -> InstalledWheel:
         path = os.path.join(info, record)
         if not disk.exists(path):
             raise WheelUnknown(f"{path} is missing; install the wheel of {name} anew")
-        contents.append(read_whole(path, disk))
+        contents.append(read_whole(path, disk, _MAX_RECORD_BYTES))
     try:
         metadata, wheel, record = (content.decode("utf-8") for content in contents)
         files = _files(record, site)

@@ -135,7 +135,7 @@ TABLE = [
     Mutation("an empty version", DEVICE, write(INFO, "version= \n"), BYPASSES, INFO),
     Mutation("two versions", DEVICE, write(INFO, VERSION + "Version=9\n"), BYPASSES, "two values"),
     Mutation("an info that is no text", DEVICE, write(INFO, b"\xff\xfe"), BYPASSES, INFO),
-    Mutation("an endless info", DEVICE, write(INFO, VERSION * 1000), BYPASSES, "longer than"),
+    Mutation("an endless info", DEVICE, write(INFO, VERSION * 1000), BYPASSES, "larger than"),
     Mutation("the compiler is a launcher", DEVICE,
              launcher(f"{TOOLS}/ccec"), BYPASSES, "ccec is a launcher"),
     Mutation("the linker is a launcher", DEVICE,

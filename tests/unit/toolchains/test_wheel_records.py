@@ -9,7 +9,6 @@ from pypto_toolchains.wheel_records import (
     InstalledWheel,
     WheelUnknown,
     installed_wheel,
-    read_whole,
     required_project,
 )
 
@@ -114,18 +113,3 @@ def test_two_records_and_none_are_refused(site: Path) -> None:
 )
 def test_a_requirement_names_a_project(requirement: str, project: str | None) -> None:
     assert required_project(requirement) == project
-
-
-def test_a_file_that_is_too_large_or_changes_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "file"
-    path.write_text("12345")
-    assert read_whole(str(path), SYSTEM_DISK, 5) == b"12345"
-    with pytest.raises(OSError, match="larger than 4 bytes"):
-        read_whole(str(path), SYSTEM_DISK, 4)
-    disk = WatchedDisk(SYSTEM_DISK)
-    disk.sha256(str(path))
-    path.write_text("54321")
-    with pytest.raises(OSError, match="changed while"):
-        read_whole(str(path), disk)
