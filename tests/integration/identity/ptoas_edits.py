@@ -94,10 +94,9 @@ def first_line(line: str) -> Edit:
 
 
 def as_uv_writes_it(text: str) -> str:
-    """The script in the words of the other installer."""
-    first, _, _ = text.partition("\n")
-    return (
-        f"{first}\n# -*- coding: utf-8 -*-\nimport sys\nfrom ptoas._cli import main\n"
+    """The script in the words of the other installer, after the lines that name its interpreter."""
+    return text[: text.index("# -*- coding")] + (
+        "# -*- coding: utf-8 -*-\nimport sys\nfrom ptoas._cli import main\n"
         'if __name__ == "__main__":\n'
         '    if sys.argv[0].endswith("-script.pyw"):\n'
         "        sys.argv[0] = sys.argv[0][:-11]\n"
@@ -105,6 +104,12 @@ def as_uv_writes_it(text: str) -> str:
         "        sys.argv[0] = sys.argv[0][:-4]\n"
         "    sys.exit(main())\n"
     )
+
+
+def without_interpreter(house: House) -> None:
+    """Remove what the script names."""
+    for python in (env(house) / "bin").glob("python*"):
+        python.unlink()
 
 
 def variable(name: str, value: str) -> Edit:

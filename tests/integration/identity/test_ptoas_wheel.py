@@ -32,6 +32,7 @@ from ptoas_edits import (
     site,
     variable,
     without_file,
+    without_interpreter,
 )
 from ptoas_wheels import CORE, LIBRARY, SITE, assembler_wheel, make_environment, numpy_wheel
 from pypto_toolchains.disk import SYSTEM_DISK
@@ -204,7 +205,7 @@ BYPASSING: list[tuple[str, Edit, str]] = [
         create(info("ptoas", "RECORD"), "ptoas/__init__.py,,\n"),
         "RECORD does not list",
     ),
-    ("the interpreter is gone", first_line("#!/nowhere/python3"), "No such file"),
+    ("the interpreter is gone", without_interpreter, "No such file"),
     (
         "the interpreter is a script",
         interpreter_copied(lambda path: path.write_text("#!/bin/sh\n")),
