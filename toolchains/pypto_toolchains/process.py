@@ -27,7 +27,7 @@ _CANCEL_POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool that succeeded wrote; text, with undecodable bytes replaced."""
+    """What a tool that succeeded wrote; text, with undecodable bytes handled as was asked for."""
 
     stdout: str
     stderr: str
@@ -99,13 +99,15 @@ def run_tool(
     timeout: float,
     stage: str,
     cancelled: threading.Event | None = None,
+    undecodable: str = "replace",
 ) -> ToolResult:
     """Run one tool to its end and return what it wrote.
 
     The tool gets `environ` exactly, no standard input, and a process group of its own, so that
     the helpers a compiler driver starts end with it: on the time limit and on any exception in
     the caller (an interrupt too) the whole group is killed before this returns. An interrupt only
-    reaches the main thread: tools that run in others end when `cancelled` is set.
+    reaches the main thread: tools that run in others end when `cancelled` is set. Bytes that are no
+    UTF-8 are decoded by the error handler `undecodable`; paths want "surrogateescape".
 
     Raises ToolNotFound, ToolFailed, ToolTimeout or ToolCancelled, all RuntimeErrors that name
     `stage`.
@@ -164,7 +166,7 @@ def run_tool(
             stderr=tail,
             returncode=child.returncode,
         )
-    return ToolResult(_text(stdout), _text(stderr))
+    return ToolResult(stdout.decode(errors=undecodable), _text(stderr))
 
 
 class _Cancelled(Exception):

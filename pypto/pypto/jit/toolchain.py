@@ -15,7 +15,7 @@ from pypto_toolchains.checkout import Checkout
 from pypto_toolchains.disk import Disk, Observation, unchanged
 from pypto_toolchains.evidence import Unavailable
 from pypto_toolchains.identities import Asked, Identities, Means
-from pypto_toolchains.identity import IdentityNamespace, TargetTools, ToolchainIdentity
+from pypto_toolchains.identity import TargetTools, ToolchainIdentity
 from pypto_toolchains.installation import Installation
 from pypto_toolchains.interpreter import Interpreter
 from pypto_toolchains.packages import (
@@ -59,38 +59,24 @@ class Toolchain:
         # A thread of the parent may have held it, and that thread is not in this child.
         self._lock = threading.Lock()
 
-    def identity(
-        self,
-        platform: str,
-        namespace: IdentityNamespace,
-        environ: Mapping[str, str],
-        cwd: str,
-        root: str,
-    ) -> ToolchainIdentity | Unavailable:
-        """The identity of a build for `platform`; what is known of tools is read below `root`."""
+    def identity(self, asked: Asked) -> ToolchainIdentity | Unavailable:
+        """The identity of the builds that are asked about, or what is missing for one."""
         with self._lock:
             identities = self._begun()
             if isinstance(identities, Unavailable):
                 return identities
-            return identities.identity(Asked(platform, namespace, environ, cwd, root))
+            return identities.identity(asked)
 
-    def changed(
-        self,
-        platform: str,
-        namespace: IdentityNamespace,
-        environ: Mapping[str, str],
-        cwd: str,
-        root: str,
-    ) -> str | None:
+    def changed(self, asked: Asked) -> str | None:
         """Why what is installed is not what was identified, or None: for misses, before building.
 
-        The arguments are those of `identity`. It may read every byte, once.
+        It may read every byte.
         """
         with self._lock:
             identities = self._begun()
             if isinstance(identities, Unavailable):
                 return str(identities)
-            return identities.changed(Asked(platform, namespace, environ, cwd, root))
+            return identities.changed(asked)
 
     def begin(self) -> None:
         """Begin what takes longest, for a request that will want an identity."""
@@ -151,11 +137,14 @@ def described_sdk(
     target = sdk.target(platform)
     incore = target.incore
     headers = () if incore is None else incore.include_dirs
+    sources = [file for one in target.orchestration.values() for file in one.helper_sources]
+    beside_sources = {os.path.dirname(file) for file in sources}
+    searched = tuple(sorted({*headers, *beside_sources}))
     isa_root = selected_isa_root(environ)
     selected = SelectedSdk(
         str(sdk.root),
         sdk.revision,
-        source=None if sdk.revision else Checkout(str(sdk.root), METADATA_NAME, headers),
+        source=None if sdk.revision else Checkout(str(sdk.root), METADATA_NAME, searched),
         # Without a compiler for kernels here, nothing reads the headers.
         isa=None
         if isa_root is None or incore is None

@@ -213,13 +213,47 @@ def link_outside(checkout: Checkout) -> None:
     commit(checkout.path)
 
 
-def add_submodule(checkout: Checkout) -> None:
+def link(name: bytes, target: str) -> Callable[[Checkout], object]:
+    """A committed link among the headers."""
+
+    def apply(checkout: Checkout) -> None:
+        os.symlink(os.fsencode(target), os.fsencode(checkout.path / "include") + b"/" + name)
+        commit(checkout.path)
+
+    return apply
+
+
+def link_to_ignored(checkout: Checkout) -> None:
+    create("build/made.hpp")(checkout)
+    link(b"made.hpp", "../build/made.hpp")(checkout)
+
+
+def part_of_a_larger_checkout(checkout: Checkout) -> None:
+    """The directory is a part of a repository, and links to a file of another part."""
+    no_repository(checkout)
+    top = checkout.path.parent
+    create("../common/shared.hpp")(checkout)
+    os.symlink("../../common/shared.hpp", checkout.path / "include" / "shared.hpp")
+    git(top, "init", "-q")
+    git(top, "add", "common", checkout.path.name)
+    git(top, "commit", "-q", "-m", "x")
+
+
+def own_repository(checkout: Checkout) -> None:
+    """Headers that make a repository of their own, which another one ignores."""
+    (checkout.path / ".git" / "info" / "exclude").write_text("/include/own/\n")
+    create("include/own/own.hpp")(checkout)
+    git(checkout.path / "include/own", "init", "-q")
+    commit(checkout.path / "include/own")
+
+
+def add_submodule(checkout: Checkout, path: str = "library") -> None:
     library = checkout.house.top / "library"
     library.mkdir()
     (library / "file").write_text("1\n")
     git(library, "init", "-q")
     commit(library)
-    git(checkout.path, "submodule", "--quiet", "add", str(library), "library")
+    git(checkout.path, "submodule", "--quiet", "add", str(library), path)
     commit(checkout.path)
 
 
@@ -246,6 +280,24 @@ DIRTY: dict[str, tuple[Callable[[Checkout], object], str]] = {
     "another repository ignores it": (ignored_by_another, "does not track"),
     "another tree shows under the commit": (replaced_object, f"changes ({HEADER})"),
     "a link leads out of it": (link_outside, "leads out of it"),
+    "a link whose name is no text does": (link(b"x\xff.hpp", "/etc/hosts"), "leads out of it"),
+    "a link leads to nothing": (link(b"x.hpp", "../build/x.hpp"), "leads out of it"),
+    "a link leads to an ignored file": (link_to_ignored, "leads out of it"),
+    "a link leads to another part": (part_of_a_larger_checkout, "leads out of it"),
+    "a name differs by its case": (
+        configured("core.ignoreCase", "true", create("docs/Note")), "changes (docs/Note)"
+    ),
+    "a header differs by its case": (
+        configured("core.ignoreCase", "true", create("include/PTO/x.hpp")),
+        "changes (include/PTO/x.hpp)",
+    ),
+    "a pipe lies among the headers": (
+        lambda c: os.mkfifo(c.path / "include/x.hpp"), "changes (include/x.hpp)"
+    ),
+    "what git takes for a repository's lies there": (
+        create("include/.git/x.hpp"), "changes (include/.git/x.hpp)"
+    ),
+    "headers are an ignored repository": (own_repository, "changes (include/own/"),
 }  # fmt: skip
 
 
@@ -265,10 +317,13 @@ def detached(checkout: Checkout) -> None:
     git(checkout.path, "checkout", "-q", "--detach")
 
 
-def moved(checkout: Checkout) -> None:
-    other = checkout.path.with_name("moved")
-    checkout.path.rename(other)
-    checkout.house.environ[checkout.variable] = str(other)
+def moved_to(name: str) -> Callable[[Checkout], object]:
+    def apply(checkout: Checkout) -> None:
+        other = checkout.path.with_name(name)
+        checkout.path.rename(other)
+        checkout.house.environ[checkout.variable] = str(other)
+
+    return apply
 
 
 def cloned(checkout: Checkout) -> None:
@@ -313,7 +368,10 @@ CLEAN: dict[str, tuple[Callable[[Checkout], object], Outcome]] = {
     "times change": (lambda c: os.utime(c.path / HEADER, (1, 1)), KEEPS),
     "the head is detached": (detached, KEEPS),
     "references are packed": (packed, KEEPS),
-    "it lies elsewhere": (moved, KEEPS),
+    "it lies elsewhere": (moved_to("moved"), KEEPS),
+    "it lies where no text leads": (moved_to(os.fsdecode(b"a \n\xff")), KEEPS),
+    "a link stays in it": (link(b"x.hpp", "pto/pto-inst.hpp"), CHANGES),
+    "a link to a directory stays in it": (link(b"pto2", "pto"), CHANGES),
     "a clone is at the same commit": (cloned, KEEPS),
     "a worktree is at the same commit": (worktree, KEEPS),
     "variables name another repository": (misleading_variables, KEEPS),
@@ -332,21 +390,52 @@ def test_edits_are_seen_whatever_variables_say(checkout: Checkout) -> None:
     checkout.check("edit", lambda _: edit(HEADER)(checkout), BYPASSES, f"changes ({HEADER})")
 
 
-SUBMODULE: dict[str, tuple[Callable[[Path], object], Outcome]] = {
-    "at another commit": (lambda path: ((path / "file").write_text("2\n"), commit(path)), BYPASSES),
-    "edited": (lambda path: (path / "file").write_text("2\n"), BYPASSES),
-    "with an untracked file": (lambda path: (path / "new").write_text(""), BYPASSES),
-    "touched": (lambda path: os.utime(path / "file", (1, 1)), KEEPS),
-}
+def overlooked(path: Path) -> None:
+    git(path, "update-index", "--assume-unchanged", "file")
+    (path / "file").write_text("2\n")
+
+
+def emptied(path: Path) -> None:
+    """As in a clone that was made without its submodules."""
+    git(path.parent.parent, "submodule", "--quiet", "deinit", "-f", "include/library")
+    (path / "file").write_text("2\n")
+
+
+def excluded(path: Path) -> None:
+    information = path / git(path, "rev-parse", "--git-dir") / "info"
+    information.mkdir(exist_ok=True)
+    (information / "exclude").write_text("*\n")
+    (path / "new").write_text("")
+
+
+SUBMODULE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "at another commit": (
+        lambda path: ((path / "file").write_text("2\n"), commit(path)), "changes (include/library)"
+    ),
+    "edited": (lambda path: (path / "file").write_text("2\n"), "changes (include/library)"),
+    "with an untracked file": (
+        lambda path: (path / "new").write_text(""), "changes (include/library)"
+    ),
+    "with an edit to be overlooked": (overlooked, "overlook changes of file"),
+    "with an ignored header": (excluded, "changes (include/library/new)"),
+    "not checked out": (emptied, "the submodule include/library/ of the checkout"),
+    "touched": (lambda path: os.utime(path / "file", (1, 1)), ""),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SUBMODULE, ids=lambda name: name.replace(" ", "_"))
 def test_submodules_are_part_of_a_checkout(checkout: Checkout, name: str) -> None:
-    add_submodule(checkout)
+    add_submodule(checkout, "include/library")
     git(checkout.path, "config", "diff.ignoreSubmodules", "all")
-    apply, expect = SUBMODULE[name]
-    reason = "changes (library)" if expect is BYPASSES else ""
-    checkout.check(name, lambda _: apply(checkout.path / "library"), expect, reason)
+    apply, reason = SUBMODULE[name]
+    expect = BYPASSES if reason else KEEPS
+    checkout.check(name, lambda _: apply(checkout.path / "include/library"), expect, reason)
+
+
+def test_an_ignored_file_beside_a_source_counts(house: House) -> None:
+    checkout = Checkout(house, RUNTIME)
+    made = create("src/made.log")
+    checkout.check("made", lambda _: made(checkout), BYPASSES, "changes (src/made.log)")
 
 
 def test_git_is_asked_again_by_every_process(checkout: Checkout) -> None:
