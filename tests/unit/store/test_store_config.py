@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pypto_store import CacheConfig, RemoteConfig
+from pypto_store import CacheConfig
 
 
 def test_defaults_are_off():
@@ -49,13 +49,3 @@ def test_paths_are_normalised_to_path_objects():
 def test_wrong_types_are_refused_by_name(fields):
     with pytest.raises(TypeError, match=next(iter(fields))):
         CacheConfig(**fields)
-
-
-def test_remote_is_a_checked_url():
-    assert RemoteConfig("file:///var/cache").push is False
-    assert RemoteConfig("grpcs://cache.example:8980", push=True).push is True
-    for url in ("", "/var/cache", "ftp://x", "http://"):
-        with pytest.raises(ValueError, match=r"RemoteConfig\.url"):
-            RemoteConfig(url)
-    with pytest.raises(TypeError):
-        RemoteConfig(Path("x"))

@@ -1,0 +1,138 @@
+"""A remote's configuration is right from birth, and keeps its secrets to itself."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+from pypto_store import RemoteConfig
+from pypto_store.config import TlsConfig
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:///var/cache",
+        "file://localhost/var/cache",
+        "http://127.0.0.1:8080",
+        "http://cache.example/some/prefix/",
+        "https://[::1]:8443",
+        "https://name:secret@cache.example",
+        "grpc://127.0.0.1:50051",
+        "grpcs://name:secret@cache.example:8980/",
+    ],
+)
+def test_urls_of_every_scheme(url):
+    config = RemoteConfig(url)
+    assert config.url == url and config.scheme == url.partition(":")[0]
+    assert (config.readonly, config.instance, config.headers, config.tls) == (False, "", (), None)
+    assert (config.timeout, config.upload) == (60.0, "background")
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("", "must start with one of file://"),
+        ("/var/cache", "must start with"),
+        ("ftp://x", "must start with"),
+        ("HTTP://x", "must start with"),
+        ("http:/x", "must start with"),
+        ("http://", "names no host"),
+        ("http://:80", "names no host"),
+        ("http://x:99999", "no usable address"),
+        ("http://x:y", "no usable address"),
+        ("http://x:0", "port 0"),
+        ("http://[::1", "no usable address"),
+        ("http://x/?a", "neither"),
+        ("http://x/#a", "neither"),
+        ("http://x/?", "neither"),
+        ("http://x/a b", "blanks"),
+        ("http://x/a\r\nHost: y", "blanks"),
+        ("http://ä/", "ASCII"),
+        ("http://name:secret@x", "unencrypted"),
+        ("http://name@x", "unencrypted"),
+        ("https://na%3Ame:secret@x", "colon"),
+        ("grpc://name:secret@x", "unencrypted"),
+        ("grpc://x/instance", "RemoteConfig.instance"),
+        ("file://var/cache", "three slashes"),
+        ("file://", "absolute directory"),
+        ("file:///a%00b", "absolute directory"),
+    ],
+)
+def test_impossible_urls_are_refused_and_not_shown(url, says):
+    with pytest.raises(ValueError, match=r"RemoteConfig\.url") as caught:
+        RemoteConfig(url)
+    assert says in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+H = "http://x"
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"url": "file:///x", "instance": "main"}, "instance"),
+        ({"url": H, "instance": "main"}, "instance"),
+        ({"url": "file:///x", "headers": (("A", "b"),)}, "headers"),
+        ({"url": H, "headers": (("a b", "x"),)}, "'a b'"),
+        ({"url": H, "headers": (("", "x"),)}, "no name"),
+        ({"url": H, "headers": (("A", "secret\r\nB: c"),)}, "value of A"),
+        ({"url": H, "headers": (("A", " secret"),)}, "value of A"),
+        ({"url": H, "headers": (("A", "secrét"),)}, "value of A"),
+        ({"url": H, "headers": (("content-Length", "1"),)}, "set by the client"),
+        ({"url": H, "tls": TlsConfig()}, "tls"),
+        ({"url": H, "timeout": 0}, "timeout"),
+        ({"url": H, "timeout": -1.0}, "timeout"),
+        ({"url": H, "timeout": float("nan")}, "timeout"),
+        ({"url": H, "timeout": float("inf")}, "timeout"),
+        ({"url": H, "upload": "later"}, "upload"),
+        ({"url": "https://n:secret@x", "headers": (("Authorization", "secret"),)}, "keep one"),
+    ],
+)
+def test_impossible_values_are_refused_by_name(fields, says):
+    with pytest.raises(ValueError, match=r"RemoteConfig\.") as caught:
+        RemoteConfig(**fields)
+    assert says in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"url": Path("/x")},
+        {"readonly": 1},
+        {"instance": None},
+        {"headers": "A: b"},
+        {"headers": {"A": "b"}},
+        {"headers": (("A", b"b"),)},
+        {"headers": (("A", "b", "c"),)},
+        {"tls": {"ca": "x"}},
+        {"timeout": "60"},
+        {"timeout": True},
+    ],
+)
+def test_wrong_types_are_refused_by_name(fields):
+    with pytest.raises(TypeError, match=rf"RemoteConfig\.{next(iter(fields))}"):
+        RemoteConfig(**{"url": H, **fields})
+
+
+def test_files_of_encryption_are_paths():
+    tls = TlsConfig(ca="/ca.pem", certificate="/me.pem")  # type: ignore[arg-type]
+    assert (tls.ca, tls.certificate, tls.key) == (Path("/ca.pem"), Path("/me.pem"), None)
+    assert RemoteConfig("https://x", tls=tls).tls is tls
+    with pytest.raises(ValueError, match=r"TlsConfig\.certificate"):
+        TlsConfig(key=Path("/key.pem"))
+    with pytest.raises(TypeError, match=r"TlsConfig\.ca"):
+        TlsConfig(ca=b"/ca.pem")  # type: ignore[arg-type]
+
+
+def test_a_name_in_the_url_becomes_a_header_and_is_shown_nowhere():
+    config = RemoteConfig("https://na%20me:sec%40ret@x:8443/p", headers=(("X-Key", "secret"),))
+    assert config.basic_authorization is not None
+    method, _, text = config.basic_authorization.partition(" ")
+    assert (method, base64.b64decode(text)) == ("Basic", b"na me:sec@ret")
+    assert config.shown_url == "https://x:8443/p"
+    assert "sec" not in repr(config) and "X-Key" in repr(config)
+    assert RemoteConfig("https://x").basic_authorization is None
