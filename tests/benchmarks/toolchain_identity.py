@@ -14,6 +14,7 @@ from pathlib import Path
 from measure import Comparison, interleave, parser, report, timed
 from pypto.jit.toolchain import Toolchain
 from pypto_toolchains.evidence import Unavailable
+from pypto_toolchains.identities import Asked
 from pypto_toolchains.identity import ToolchainIdentity, identity_namespace
 
 RUNS = 15
@@ -22,9 +23,8 @@ RUNS = 15
 def _capture(root: str) -> tuple[Toolchain, ToolchainIdentity]:
     toolchain = Toolchain()
     environ = dict(os.environ)  # as every request does
-    identity = toolchain.identity(
-        "a2a3sim", identity_namespace(environ), environ, str(Path.cwd()), root
-    )
+    asked = Asked("a2a3sim", identity_namespace(environ), environ, str(Path.cwd()), root)
+    identity = toolchain.identity(asked)
     if isinstance(identity, Unavailable):
         raise SystemExit(f"no identity here: {identity}")
     return toolchain, identity

@@ -21,8 +21,8 @@ from pypto.jit.artifacts import ready_spec
 from pypto.jit.native_validation import best_validator
 from pypto.jit.placement import private_parent, writing_below
 from pypto.jit.policy import capture_policy
-from pypto.jit.resolve import Surroundings, read_surroundings
 from pypto.jit.session import TOOLCHAIN
+from pypto.jit.surroundings import Surroundings, read_surroundings
 from pypto.runtime import kernel_config
 from pypto.runtime.binary_build import build_payload
 from pypto.runtime.cpu_level import compiles_for, host_level
@@ -34,7 +34,6 @@ from pypto_store.keys import State
 from pypto_store.listing import EntryRow, iterate_entries
 from pypto_store.tools.comparison import EvidenceShelf
 from pypto_toolchains.evidence import Unavailable
-from pypto_toolchains.identity import identity_namespace
 
 REPORT_SCHEMA = 1
 
@@ -144,9 +143,8 @@ class _Bench:
 
     def _toolchain(self, platform: str, entry: Entry) -> Callable[[], str | None]:
         """Why this toolchain is not what it says it is, to be asked after a build."""
-        world = self.world
-        asked = (platform, identity_namespace(world.environ), world.tools, world.cwd, self.root)
-        identity = TOOLCHAIN.identity(*asked)
+        asked = self.world.question(platform, self.root)
+        identity = TOOLCHAIN.identity(asked)
         if isinstance(identity, Unavailable):
             raise NotCompleted(str(identity))
         if identity.digest != entry.key.environment:
@@ -154,7 +152,7 @@ class _Bench:
                 "its sources were made by another toolchain than there is now; warm it up again, "
                 "or `python -m pypto_store why` tells what differs"
             )
-        return partial(TOOLCHAIN.changed, *asked)
+        return partial(TOOLCHAIN.changed, asked)
 
 
 def _tried(row: EntryRow, level: str, bench: _Bench) -> Result:

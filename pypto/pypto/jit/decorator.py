@@ -20,11 +20,12 @@ from pypto.jit.objects import ObjectTable
 from pypto.jit.parsed import SourceChanged, SourceMissing
 from pypto.jit.policy import CachePolicy
 from pypto.jit.remembered import KnownSignature, RootMemory, StaleFacts
-from pypto.jit.resolve import Answer, Surroundings, read_surroundings
+from pypto.jit.resolve import Answer
 from pypto.jit.session import LEVELS, MEMORY, RESOLVER, STATISTICS, TEXTS
 from pypto.jit.source import SourceCapture, SourceSnapshot
 from pypto.jit.specialization import Specialization
 from pypto.jit.statistics import Counter
+from pypto.jit.surroundings import Surroundings, read_surroundings
 from pypto.language.parser.signature import bound_dynamic, read_signature
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.config_argument import run_config

@@ -16,9 +16,9 @@ from typing import Any
 
 from pypto.jit.binding import Signature
 from pypto.jit.policy import PolicyLevels
-from pypto.jit.resolve import Surroundings
 from pypto.jit.source import SourceSnapshot
 from pypto.jit.statistics import Statistics
+from pypto.jit.surroundings import Surroundings
 from pypto.language.source import ParamCategory
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.run_config import RunConfig

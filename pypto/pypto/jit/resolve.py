@@ -6,8 +6,7 @@ way out has one name and one counter.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -27,40 +26,16 @@ from pypto.jit.remembered import RootMemory, TextMemory
 from pypto.jit.source import SourceSnapshot
 from pypto.jit.specialization import Specialization, forces_fresh_build
 from pypto.jit.statistics import Counter, Statistics
+from pypto.jit.surroundings import Surroundings
 from pypto.jit.toolchain import Toolchain, file_hasher
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.run_config import RunConfig
 from pypto_store import ArtifactKey, ArtifactStore, CacheConfig, Digest
 from pypto_store.validation import Validator
-from pypto_toolchains.declared_environment import environment_of_tools
 from pypto_toolchains.evidence import Unavailable
-from pypto_toolchains.identity import (
-    TOOLCHAIN_VARIABLE,
-    IdentityNamespace,
-    ToolchainIdentity,
-    identity_namespace,
-)
+from pypto_toolchains.identity import ToolchainIdentity
 
 Objects = ObjectTable[CompiledProgram]
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What was read of the world when a request was captured."""
-
-    environ: Mapping[str, str]
-    cwd: str
-
-    @property
-    def tools(self) -> Mapping[str, str]:
-        """The environment that tools are found, identified and run in; ValueError as there."""
-        return environment_of_tools(self.environ)
-
-    def question(
-        self, platform: str, root: str
-    ) -> tuple[str, IdentityNamespace, Mapping[str, str], str, str]:
-        """What is asked of a `Toolchain` for a build beside a root; ValueError as `tools`."""
-        return platform, identity_namespace(self.environ), self.tools, self.cwd, root
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +223,7 @@ class Resolver:
         except ExtraSourceError as error:
             return self._bypass(request, meter, str(error))
         asked = world.question(request.specialization.options.platform, root)
-        identity = self._toolchain.identity(*asked)
+        identity = self._toolchain.identity(asked)
         self._memory.confirm(request.snapshot.assumed, _version_of(identity))
         if isinstance(identity, Unavailable):
             if request.externs.problem is not None:
@@ -271,7 +246,7 @@ class Resolver:
                 meter=meter,
                 statistics=self._statistics,
                 recheck=lambda: self._changed(request, application),
-                patched=lambda: self._toolchain.changed(*asked),
+                patched=lambda: self._toolchain.changed(asked),
                 explain=lambda store: _explain(store, key, request, identity),
                 private=PrivateBuilds(request.recipe, lambda: parent, world.cwd, meter),
             )
@@ -315,7 +290,7 @@ class Resolver:
         except ExtraSourceError as error:
             return str(error)
         platform = specialization.options.platform
-        identity = self._toolchain.identity(*world.question(platform, policy.root))
+        identity = self._toolchain.identity(world.question(platform, policy.root))
         if isinstance(identity, Unavailable):
             return str(identity)
         recipe = replace(request.recipe, identified=True)
@@ -410,19 +385,3 @@ def _explain(
         )
     except Exception:  # noqa: BLE001 - a lost explanation is no reason to fail a compilation
         log.unexplained(request.recipe.name)
-
-
-def read_surroundings() -> Surroundings:
-    """The process's environment and working directory as they are now.
-
-    The description of a toolchain is named by its absolute path: compilers are made later.
-    """
-    try:
-        cwd = os.getcwd()
-    except FileNotFoundError as error:
-        told = "the working directory was removed; change to one that exists"
-        raise FileNotFoundError(error.errno, told) from error
-    environ = dict(os.environ)
-    if described := environ.get(TOOLCHAIN_VARIABLE):
-        environ[TOOLCHAIN_VARIABLE] = os.path.join(cwd, described)
-    return Surroundings(environ, cwd)

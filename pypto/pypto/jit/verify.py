@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from pypto.jit.building import Recipe
 from pypto.jit.policy import capture_policy, environment_config
-from pypto.jit.resolve import read_surroundings
 from pypto.jit.session import TOOLCHAIN
+from pypto.jit.surroundings import read_surroundings
 from pypto.jit.verify_rebuild import Bench, Outcome, Verdict
 from pypto.jit.warm import Job, jobs_of, module_named
 from pypto.jit.warmup_file import WarmupFileError, load

@@ -19,7 +19,7 @@ from pypto.jit.artifacts import FORMAT
 from pypto.jit.building import Recipe
 from pypto.jit.evidence import environment_inputs
 from pypto.jit.placement import TEMPORARY_VARIABLE, temporary_parent
-from pypto.jit.resolve import Surroundings
+from pypto.jit.surroundings import Surroundings
 from pypto.jit.toolchain import Toolchain
 from pypto.jit.verify_difference import FileDifference, differences
 from pypto.language.parser.diagnostics.exceptions import ParserError
@@ -170,12 +170,12 @@ class Bench:
         if key.format != FORMAT:
             raise NotComparable("another version of pypto made it, in another format of artifacts")
         asked = self.world.question(platform, self.root)
-        identity = self.toolchain.identity(*asked)
+        identity = self.toolchain.identity(asked)
         if isinstance(identity, Unavailable):
             raise NotComparable(f"the tools here have no identity: {identity}")
         if identity.digest != key.environment:
             raise NotComparable(self._environment_difference(key, identity))
-        changed = self.toolchain.changed(*asked)
+        changed = self.toolchain.changed(asked)
         if changed is not None:
             raise NotComparable(changed)
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pypto.jit.surroundings import Surroundings
 from pypto.jit.toolchain import Toolchain
 from pypto_toolchains.environment import EnvironmentRegistry
-from pypto_toolchains.identity import COMPONENTS, ToolchainIdentity, identity_namespace
+from pypto_toolchains.identity import COMPONENTS, ToolchainIdentity
 
 ROOT = next(
     parent for parent in Path(__file__).parents if (parent / "docs" / "adr" / "README.md").exists()
@@ -46,9 +47,8 @@ def test_every_fact_of_an_identity_is_in_the_page(policy: str, tmp_path: Path) -
     if policy == "content":
         pytest.importorskip("elftools")
     environ = {"PATH": os.environ["PATH"], "PYPTO_CACHE_IDENTITY": policy}
-    identity = Toolchain().identity(
-        "a2a3sim", identity_namespace(environ), environ, str(tmp_path), str(tmp_path)
-    )
+    asked = Surroundings(environ, str(tmp_path)).question("a2a3sim", str(tmp_path))
+    identity = Toolchain().identity(asked)
     assert isinstance(identity, ToolchainIdentity), identity
     names = _named(_section("build")) | _named(_section(policy))
     assert [fact for fact in _facts(identity) if not _is_named(fact, names)] == []

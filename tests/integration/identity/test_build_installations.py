@@ -24,12 +24,10 @@ PACKAGES = ("pypto", "pypto_store", "pypto_toolchains")
 REPORT = """
 import json, os, sys
 import pypto
+from pypto.jit.surroundings import read_surroundings
 from pypto.jit.toolchain import Toolchain
-from pypto_toolchains.identity import identity_namespace
-environ = dict(os.environ)
-found = Toolchain().identity(
-    "a2a3sim", identity_namespace(environ), environ, os.getcwd(), os.path.join(sys.argv[1], "root")
-)
+root = os.path.join(sys.argv[1], "root")
+found = Toolchain().identity(read_surroundings().question("a2a3sim", root))
 facts = [dict(c.facts) for c in getattr(found, "components", ()) if c.component == "pypto"]
 print(json.dumps({
     "facts": facts[0] if facts else {},

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pypto.jit.resolve import Surroundings
+from pypto.jit.surroundings import Surroundings
 from pypto.jit.verify_rebuild import Bench, Outcome, Verdict
 from pypto.runtime import kernel_config
 from pypto.runtime.binary_build import MANIFEST_NAME, build_payload

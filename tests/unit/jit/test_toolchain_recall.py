@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pypto.jit.toolchain as toolchain_module
 import pytest
+from pypto.jit.surroundings import Surroundings
 from pypto.jit.toolchain import Toolchain
 from pypto.runtime.host import installed_sdk
 from pypto_toolchains.build_policy import BuildPolicy
 from pypto_toolchains.evidence import Unavailable
-from pypto_toolchains.identity import ToolchainIdentity, identity_namespace
+from pypto_toolchains.identities import Asked
+from pypto_toolchains.identity import ToolchainIdentity
 
 
 class Capturing:
@@ -27,10 +29,12 @@ class Capturing:
         self.cwd = str(top)
         self.worked_out = 0
 
+    def question(self, platform: str = "a2a3sim") -> Asked:
+        return Surroundings(self.environ, self.cwd).question(platform, str(self.root))
+
     def identity(self, platform: str = "a2a3sim") -> ToolchainIdentity:
         process = Toolchain()
-        namespace = identity_namespace(self.environ)
-        found = process.identity(platform, namespace, self.environ, self.cwd, str(self.root))
+        found = process.identity(self.question(platform))
         assert isinstance(found, ToolchainIdentity), found
         process.remember(found, str(self.root))
         return found
@@ -66,10 +70,7 @@ def test_an_sdk_that_was_replaced_since_it_was_read_is_not_kept(
     """The record would tell later processes the old revision beside the new SDK."""
     read = dataclasses.replace(installed_sdk(), revision="0" * 64)
     monkeypatch.setattr(toolchain_module, "selected_sdk", lambda _: read)
-    namespace = identity_namespace(capturing.environ)
-    found = Toolchain().identity(
-        "a2a3sim", namespace, capturing.environ, capturing.cwd, str(capturing.root)
-    )
+    found = Toolchain().identity(capturing.question())
     assert isinstance(found, Unavailable)
     assert "was replaced; restart" in str(found)
 

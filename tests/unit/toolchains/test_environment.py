@@ -22,7 +22,7 @@ MAY_TOUCH_THE_PROCESS = {
     "pypto/compiler/entry.py",
     "pypto/jit/decorator.py",
     "pypto/jit/live.py",
-    "pypto/jit/resolve.py",
+    "pypto/jit/surroundings.py",
     "pypto/runtime/host.py",
     "pypto_store/__main__.py",
 }
