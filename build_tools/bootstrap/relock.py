@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from bootstrap import debian_bazel, debian_browser, debian_compilers  # noqa: E402
+from bootstrap import cache_servers, debian_bazel, debian_browser, debian_compilers  # noqa: E402
 from bootstrap.apt import describe  # noqa: E402
 from bootstrap.pins import format_lock  # noqa: E402
 from bootstrap.progress import Progress  # noqa: E402
@@ -28,7 +28,9 @@ _WORKSPACE = Path(__file__).resolve().parents[2]
 _PYTHONS = ("3.11", "3.12", "3.13")
 _MACHINES = ("x86_64", "aarch64")
 # What is offered for one machine alone.
-_ONLY_FOR = {"ptoas": ("x86_64",)}
+_ONLY_FOR = {"casd": ("x86_64",), "ptoas": ("x86_64",)}
+# What is unpacked, and never installed with what it requires.
+_ALONE = ("casd",)
 _GLIBC = (*(f"manylinux_2_{minor}" for minor in range(41, 4, -1)), "manylinux2014")
 
 
@@ -66,6 +68,7 @@ def _resolve(requirements: Path, python: str, machine: str) -> list[tuple[str, s
                 *("--ignore-installed", "--only-binary=:all:", f"--target={scratch}/target"),
                 *(f"--report={report}", f"--python-version={python}", *platforms),
                 *("-r", str(requirements)),
+                *(["--no-deps"] if requirements.stem in _ALONE else []),
             ],
             check=False, capture_output=True, text=True,
         )  # fmt: skip
@@ -91,6 +94,7 @@ def relock_debian() -> None:
     for recipe, apt in (
         (debian_bazel, debian_bazel.bazel_apt(settings)),
         (debian_browser, debian_browser.browser_apt(settings)),
+        (cache_servers, cache_servers.cache_servers_apt(settings)),
         (debian_compilers, debian_compilers.compilers_apt(settings)),
     ):
         files = apt.download(recipe.PACKAGES, Progress(sys.stderr))
@@ -100,7 +104,7 @@ def relock_debian() -> None:
 if __name__ == "__main__":
     wanted = sys.argv[1:] or ["python", "debian"]
     if "python" in wanted:
-        for lock in ("tools", "build", "test", "zig", "ptoas"):
+        for lock in ("tools", "build", "test", "zig", "ptoas", "casd"):
             relock_python(lock)
     if "debian" in wanted:
         relock_debian()

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bootstrap.cache_servers import cache_servers_path, ensure_cache_servers
 from bootstrap.command import Command
 from bootstrap.debian_browser import browser_path, ensure_browser
 from bootstrap.debian_compilers import compilers_path, ensure_compilers
@@ -43,6 +44,12 @@ class Supply:
 
 SUPPLIES = (
     Supply("PYPTO_BROWSER", browser_path, ensure_browser, ("tests/browser",)),
+    Supply(
+        "PYPTO_CACHE_SERVERS",
+        cache_servers_path,
+        ensure_cache_servers,
+        ("tests/integration/remote",),
+    ),
     Supply("PYPTO_COMPILERS", compilers_path, ensure_compilers, ("tests/integration/identity",)),
     Supply(
         "PYPTO_PTOAS_WHEEL",

@@ -71,9 +71,16 @@ def test_a_package_is_taken_in_by_patterns_that_may_name_its_targets(
 @pytest.mark.parametrize(
     ("line", "made"),
     [
-        ("test //...", {"PYPTO_BROWSER", "PYPTO_COMPILERS", "PYPTO_PTOAS_WHEEL", "PYPTO_ZIG"}),
+        (
+            "test //...",
+            {
+                *("PYPTO_BROWSER", "PYPTO_CACHE_SERVERS", "PYPTO_COMPILERS", "PYPTO_PTOAS_WHEEL"),
+                "PYPTO_ZIG",
+            },
+        ),
         ("test //tests/integration/jit/...", set()),
         ("test //tests/integration/identity:test_compiler_drivers", {"PYPTO_COMPILERS"}),
+        ("test //tests/integration/remote:test_reapi", {"PYPTO_CACHE_SERVERS"}),
         ("test //tests/browser/...", {"PYPTO_BROWSER"}),
         ("test //tests/integration/published_ptoas/...", {"PYPTO_PTOAS_WHEEL"}),
         ("build //toolchains/zig:kernel", {"PYPTO_ZIG"}),
