@@ -31,7 +31,8 @@ from pypto_toolchains.records import ProbeRecord, ProbeRecords
 from pypto_toolchains.sdk import SelectedSdk
 from pypto_toolchains.search import has_relative_entry
 
-# A server that changes its directory for every request must not remember all of them.
+# A server that changes its directory or its variables for every request must not remember all of
+# them.
 _MOST_KNOWN = 1024
 
 # Lists whose relative entries make the working directory matter.
@@ -101,13 +102,13 @@ class Identities:
         known = self._known.get(_here(memo, asked))
         if known is not None:
             return known
+        if len(self._known) >= _MOST_KNOWN:
+            # Before another is found, which whoever asked may still want to be kept.
+            self._forget()
         found: ToolchainIdentity | Unavailable | None = self._recalled(memo, asked.root)
         if found is None:
             found = self._captured(memo, asked)
         if isinstance(found, ToolchainIdentity):
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-                self._validated.clear()
             self._known[_here(memo, asked)] = found
         return found
 
@@ -147,6 +148,10 @@ class Identities:
             if (root, record[0]) not in self._remembered:
                 self._remembered.add((root, record[0]))
                 ProbeRecords(f"{root}/tools").save(*record)
+
+    def _forget(self) -> None:
+        for everything in (self._known, self._validated, self._fresh, self._remembered):
+            everything.clear()
 
     def _memo(self, asked: Asked) -> tuple[object, ...]:
         """All that an identity depends on but files and what is imported.

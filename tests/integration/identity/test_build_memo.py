@@ -115,6 +115,23 @@ def test_a_process_that_changes_its_directory_all_the_time_forgets(
     assert len(process.identities._validated) <= 4
 
 
+def test_a_process_of_ever_new_identities_keeps_no_record_of_them_all(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pypto_toolchains.identities._MOST_KNOWN", 4)
+    process = house.process()
+    for number in range(9):
+        house.environ["PYPTO_CACHE_EPOCH"] = str(number)
+        found = process.identity()
+        assert isinstance(found, ToolchainIdentity)
+        process.identities.remember(found, str(house.root))
+    assert len(process.identities._fresh) <= 4
+    assert len(process.identities._remembered) <= 10
+    told = house.worked_out
+    assert recalled(house.known()) == recalled(found)
+    assert house.worked_out == told
+
+
 @pytest.mark.conforms("cache.94")
 def test_a_compiler_selected_since_is_seen_by_the_same_process(house: House) -> None:
     process = house.process()
