@@ -103,17 +103,23 @@ class ContentPolicy:
             # The identity was recalled, which needs none.
             return f"toolchain: {_NEEDS_PYELFTOOLS}"
         interpreter = request.product.installation.interpreter.executable
-        component, programs = "toolchain", [("pypto", interpreter)]
-        for compiler in capture_device_toolchain(request).compilers:
-            programs += [("device_toolchain", path) for path in _programs(compiler)]
+        device = capture_device_toolchain(request)
+        if isinstance(device.outcome, Unavailable):
+            return str(device.outcome)
+        programs = [("pypto", interpreter)]
+        for compiler in device.compilers:
+            programs += [(device.outcome.component, path) for path in _programs(compiler)]
         try:
             search = LibrarySearch(environ.get("LD_LIBRARY_PATH"), disk)
-            for component, path in programs:
-                unforeseen = Closure(path, search).unforeseen(environ)
-                if unforeseen is not None:
-                    return f"{component}: {path} would load {unforeseen}, which was not foreseen"
         except ClosureUnknown as error:
-            return f"{component}: {error}"
+            return f"toolchain: {error}"
+        for component, path in programs:
+            try:
+                unforeseen = Closure(path, search).unforeseen(environ)
+            except ClosureUnknown as error:
+                return f"{component}: {error}"
+            if unforeseen is not None:
+                return f"{component}: {path} would load {unforeseen}, which was not foreseen"
         return None
 
 

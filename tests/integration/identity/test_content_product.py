@@ -159,6 +159,16 @@ def test_without_pyelftools_there_is_no_identity_by_content(
     assert "pip install 'pypto[content]'" in found.reason
 
 
+def test_a_compiler_that_cannot_be_identified_any_more_makes_nothing(own: House) -> None:
+    process = own.process()
+    assert isinstance(process.identity("content"), ToolchainIdentity)
+    own.tool("g++", "#!/bin/sh\n")
+    refused = process.changed("content")
+    assert refused is not None
+    assert refused.startswith("device_toolchain: ")
+    assert "is a script" in refused
+
+
 def test_the_loader_of_this_machine_is_asked_before_anything_is_built(
     own: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
