@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pypto_store.records import RecordBuilder
-from pypto_toolchains.disk import Disk
+from pypto_toolchains.disk import Disk, read_whole
 from pypto_toolchains.process import ToolError, run_tool
 from pypto_toolchains.records import ProbeRecord, ProbeRecords, sealed, unsealed
 
@@ -54,6 +54,8 @@ _SECONDS = 60.0
 _MARK = "pypto-startup "
 _BYTECODE = "__pycache__"
 _SITE_HOOKS = ("sitecustomize", "usercustomize")
+_INITIAL = "__init__"
+_MAX_HOOK_BYTES = 1 << 20
 
 # Runs in the launcher's interpreter: where scripts lie, then names to find. What was loaded is
 # noted before anything else, and modules are found as a script in that directory would find them.
@@ -100,6 +102,7 @@ print("pypto-startup " + json.dumps({
     "places": {name: place(name) for name in sys.argv[2:]},
     "search": [os.path.abspath(entry) for entry in search],
     "sites": [os.path.abspath(entry) for entry in sites],
+    "standard": sorted(sys.stdlib_module_names),
     "suffixes": importlib.machinery.all_suffixes(),
     "user": bool(site.ENABLE_USER_SITE),
     "version": sys.version,
@@ -126,8 +129,9 @@ class Startup:
     `search` is the path that a script's imports search, the script's own directory included,
     `library` the directories of the standard library, and `sites` those whose ``.pth`` files are
     obeyed; one of them is in the user's home if `of_user`. A module's file has one of the
-    `suffixes`. `modules` are the modules that are loaded by then and do not belong to the standard
-    library. `places` are those of the names that were asked for, None for one that is not found.
+    `suffixes`. `standard` are the names of the standard library's modules; `modules` are those that
+    are loaded by then and do not belong to it. `places` are those of the names that were asked for,
+    None for one that is not found.
     """
 
     version: str
@@ -136,6 +140,7 @@ class Startup:
     library: tuple[str, ...]
     search: tuple[str, ...]
     sites: tuple[str, ...]
+    standard: frozenset[str]
     modules: tuple[tuple[str, Place], ...]
     places: Mapping[str, Place | None]
     of_user: bool
@@ -183,6 +188,31 @@ def hook_files(startup: Startup, disk: Disk) -> Iterator[str]:
                 yield os.path.join(site, name)
 
 
+def archives(startup: Startup, disk: Disk) -> Iterator[str]:
+    """The files that are searched as directories are, in their order."""
+    for entry in dict.fromkeys((*startup.search, *startup.sites)):
+        if disk.exists(entry) and not disk.exists(f"{entry}/."):
+            yield entry
+
+
+def before_the_library(startup: Startup, disk: Disk) -> Iterator[str]:
+    """What would be imported in place of a module of the standard library, because it is found
+    before that."""
+    for entry in startup.search:
+        if entry in startup.library:
+            return
+        if not disk.exists(f"{entry}/."):
+            continue
+        for name in disk.listing(entry).split("\0"):
+            module, dot, rest = name.partition(".")
+            if module in startup.standard and (
+                dot + rest in startup.suffixes
+                if dot
+                else any(_initial_files(f"{entry}/{name}", startup.suffixes, disk))
+            ):
+                yield f"{entry}/{name}"
+
+
 def _circumstances(
     interpreter: str,
     scripts: str,
@@ -217,29 +247,53 @@ def _observed(startup: Startup, interpreter: str, disk: Disk) -> str:
         see(disk.sha256(configuration) if disk.exists(configuration) else "")
     names = sorted({*_SITE_HOOKS, *startup.places, *(name for name, _ in startup.modules)})
     whole = (*startup.library, *startup.sites)
+    for archive in archives(startup, disk):
+        see(archive, disk.sha256(archive))
     for entry in dict.fromkeys((*startup.search, *startup.sites)):
-        if disk.exists(entry) and not disk.exists(f"{entry}/."):  # an archive
-            see(entry, disk.sha256(entry))
-        elif entry in whole:
+        # In a user's directory much else may come and go.
+        if entry in whole:
             see(entry, *(name for name in disk.listing(entry).split("\0") if name != _BYTECODE))
-        else:  # a user's directory, in which much else may come and go
-            see(entry, *_spellings(entry, names, startup.suffixes, disk))
+        see(entry, *_spellings(entry, names, startup.suffixes, disk))
     for file in hook_files(startup, disk):
         see(file, disk.sha256(file))
+        see(*_directories_of(file, disk))
     for name, place in startup.modules:
         see(name, "" if place.file is None else disk.sha256(place.file))
     return seen.hexdigest()
 
 
+def _directories_of(hook: str, disk: Disk) -> Iterator[str]:
+    """What a ``.pth`` file adds to the search path: those directories it names that are there."""
+    content = read_whole(hook, disk, _MAX_HOOK_BYTES)
+    for line in content.removeprefix(b"\xef\xbb\xbf").splitlines():
+        named = os.path.join(os.path.dirname(hook), os.fsdecode(line.rstrip()))
+        # Lines of another kind do no harm: nothing is there.
+        if b"\0" not in line and disk.exists(named):
+            yield named
+
+
 def _spellings(
     entry: str, names: Iterable[str], suffixes: tuple[str, ...], disk: Disk
 ) -> Iterator[str]:
-    """What a directory has under the names of top-level modules."""
+    """What a directory has under the names of top-level modules.
+
+    A directory is found after all others as long as it has no initial file.
+    """
     for name in names:
         if "." not in name:
-            for suffix in ("", *suffixes):
+            for suffix in suffixes:
                 if disk.exists(f"{entry}/{name}{suffix}"):
                     yield name + suffix
+            if disk.exists(f"{entry}/{name}"):
+                yield name
+                yield from _initial_files(f"{entry}/{name}", suffixes, disk)
+
+
+def _initial_files(package: str, suffixes: tuple[str, ...], disk: Disk) -> Iterator[str]:
+    """The files of a directory that make it a package, if any does."""
+    for suffix in suffixes:
+        if disk.exists(f"{package}/{_INITIAL}{suffix}"):
+            yield f"{package}/{_INITIAL}{suffix}"
 
 
 def _ask(
@@ -279,6 +333,7 @@ def _startup(answer: Any) -> Startup:
             library=tuple(map(_text, answer["library"])),
             search=tuple(map(_text, answer["search"])),
             sites=tuple(map(_text, answer["sites"])),
+            standard=frozenset(map(_text, answer["standard"])),
             modules=tuple((_text(name), _place(rest)) for name, *rest in answer["modules"]),
             places={
                 name: None if place is None else _place(place)

@@ -20,6 +20,8 @@ from pypto_toolchains.ptoas_startup import (
     Place,
     Startup,
     StartupUnknown,
+    archives,
+    before_the_library,
     hook_files,
     startup_of,
 )
@@ -121,6 +123,11 @@ def _wheel_facts(
     _check_launcher(launcher.entry, script, wheel, disk)
     for name in COMPILER_PACKAGES:
         _check_package(name, startup.places[name], wheel, disk)
+    for file in before_the_library(startup, disk):
+        raise AssemblerUnknown(
+            f"{file} stands before Python's own module of that name where {path} searches; "
+            f"remove or rename it"
+        )
     facts = [
         ("launcher", disk.sha256(script)),
         ("python.version", startup.version),
@@ -139,6 +146,8 @@ def _wheel_facts(
 def _startup_facts(startup: Startup, disk: Disk) -> Iterator[tuple[str, str]]:
     for index, entry in enumerate(startup.search):
         yield f"path.{index}", entry
+    for archive in archives(startup, disk):
+        yield f"archive.{archive}", disk.sha256(archive)
     for file in hook_files(startup, disk):
         yield f"pth.{file}", disk.sha256(file)
     for name, place in startup.modules:

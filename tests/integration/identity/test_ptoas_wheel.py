@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,10 @@ def beside_the_script(name: str) -> Edit:
     return lambda house: (env(house) / "bin" / name).write_text("")
 
 
+def directory_beside_the_script(name: str) -> Edit:
+    return lambda house: (env(house) / "bin" / name).mkdir()
+
+
 CHANGING: list[tuple[str, Edit]] = [
     *(
         (f"{record} of {project} is edited", append(info(project, record)))
@@ -104,6 +109,7 @@ CHANGING: list[tuple[str, Edit]] = [
 KEEPING: list[tuple[str, Edit]] = [
     ("another command is installed", beside_the_script("other")),
     ("another package is installed", create("other/__init__.py")),
+    ("a directory like a module's lies beside the script", directory_beside_the_script("colorsys")),
     ("bytecode is written", create("__pycache__/x.pyc")),
     ("files are touched", lambda house: os.utime(site(house, "ptoas/_cli.py"), (1, 1))),
     ("PATH gets an unused directory", variable("PATH", f"{os.environ['PATH']}:/nowhere/else")),
@@ -132,6 +138,16 @@ BYPASSING: list[tuple[str, Edit, str]] = [
         "a module of that name lies beside the script",
         beside_the_script("ptodsl.py"),
         "ptodsl is imported from",
+    ),
+    (
+        "a module of Python's own lies beside the script",
+        beside_the_script("re.py"),
+        "bin/re.py stands before Python's own module",
+    ),
+    (
+        "PYTHONPATH has a package of Python's own",
+        on_python_path("colorsys/__init__.py"),
+        "colorsys stands before Python's own module",
     ),
     ("PYTHONPATH is relative", variable("PYTHONPATH", "python"), "relative"),
     ("PYTHONPATH has an empty entry", variable("PYTHONPATH", "/nowhere:"), "empty entry"),
@@ -235,6 +251,94 @@ def test_an_installed_wheel(wheel_house: House, mutation: Mutation) -> None:
 @pytest.mark.parametrize("mutation", BYPASSES, ids=str)
 def test_what_cannot_be_identified(wheel_house: House, mutation: Mutation) -> None:
     check(wheel_house, mutation)
+
+
+def later(house: House) -> Path:
+    """A directory that may appear."""
+    return house.top / "later"
+
+
+def named_by_hook(house: House) -> None:
+    create("a_later.pth", f"# not there yet\n\n{later(house)}\n")(house)
+
+
+def on_python_path_later(house: House) -> None:
+    house.environ["PYTHONPATH"] = str(later(house))
+
+
+def in_archive(house: House, content: str) -> None:
+    with zipfile.ZipFile(later(house), "w") as archive:
+        archive.writestr("more.py", content)
+
+
+def appears(name: str) -> Edit:
+    def edit(house: House) -> None:
+        (later(house) / name).parent.mkdir(parents=True, exist_ok=True)
+        (later(house) / name).write_text("")
+
+    return edit
+
+
+def namespace(name: str) -> Edit:
+    """A directory that is no package yet, before the real one."""
+
+    def edit(house: House) -> None:
+        on_python_path_later(house)
+        (later(house) / name).mkdir(parents=True)
+
+    return edit
+
+
+APPEARING: list[tuple[str, Edit, Edit, Outcome, str]] = [
+    (
+        "a directory of a pth file appears",
+        named_by_hook,
+        appears("sitecustomize.py"),
+        Outcome.CHANGES,
+        "",
+    ),
+    (
+        "a directory of PYTHONPATH appears",
+        on_python_path_later,
+        appears("sitecustomize.py"),
+        Outcome.CHANGES,
+        "",
+    ),
+    (
+        "a directory of PYTHONPATH gets a module of Python's own",
+        on_python_path_later,
+        appears("typing.py"),
+        Outcome.BYPASSES,
+        "typing.py stands before Python's own module",
+    ),
+    (
+        "a namespace becomes a package",
+        namespace("ptoas"),
+        appears("ptoas/__init__.py"),
+        Outcome.BYPASSES,
+        "no record of a wheel for ptoas",
+    ),
+    (
+        "an archive is written anew",
+        lambda house: (on_python_path_later(house), in_archive(house, "")),
+        lambda house: in_archive(house, "x = 1\n"),
+        Outcome.CHANGES,
+        "",
+    ),
+]
+
+
+@pytest.mark.conforms("cache.88")
+@pytest.mark.parametrize(
+    ("prepare", "apply", "expect", "reason"),
+    [row[1:] for row in APPEARING],
+    ids=[row[0].replace(" ", "_") for row in APPEARING],
+)
+def test_what_appears_where_it_was_searched_before(
+    wheel_house: House, prepare: Edit, apply: Edit, expect: Outcome, reason: str
+) -> None:
+    prepare(wheel_house)
+    check(wheel_house, Mutation("it appears", "ptoas", apply, expect, reason))
 
 
 # Some of each kind: this policy takes the same evidence for such an assembler.

@@ -30,6 +30,7 @@ class Interpreter:
             "places": {"package": [str(site / "package" / "__init__.py"), [str(site / "package")]]},
             "search": ["/scripts", "/library", str(site)],
             "sites": [str(site)],
+            "standard": ["typing"],
             "suffixes": [".py", ".so"],
             "user": False,
             "version": "3.99",
