@@ -12,7 +12,6 @@ No time takes part: whoever recalls such an identity reads all of it again.
 from __future__ import annotations
 
 import importlib.util
-import sysconfig
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from pypto_toolchains.evidence import Evidence, Unavailable
 from pypto_toolchains.gcc import Gcc
 from pypto_toolchains.identity import IdentityRequest, ToolchainIdentity, joined
 from pypto_toolchains.installation import ProductFacts
+from pypto_toolchains.interpreter import Interpreter
 from pypto_toolchains.loader_search import ClosureUnknown, LibrarySearch
 from pypto_toolchains.ptoas import PtoasCapture, PtoasNotFound, capture_ptoas, select_ptoas
 from pypto_toolchains.records import ProbeRecord
@@ -136,19 +136,15 @@ def _product(
     try:
         process = Closure(installation.interpreter.executable, search)
         process.add(installation.native)
-        return _with(
-            evidence, (*_native_facts(process, request.disk), *_library_facts(request.disk))
-        )
+        library = _library_facts(installation.interpreter, request.disk)
+        return _with(evidence, (*_native_facts(process, request.disk), *library))
     except (ClosureUnknown, OSError) as error:
         return Unavailable(evidence.component, str(error))
 
 
-def _library_facts(disk: Disk) -> tuple[tuple[str, str], ...]:
+def _library_facts(interpreter: Interpreter, disk: Disk) -> tuple[tuple[str, str], ...]:
     """Python's own library. What is installed beside it is not part of the product."""
-    # A virtual environment has none of its own.
-    base = {"platbase": sysconfig.get_config_var("installed_platbase")}
-    places = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib", vars=base))
-    return tuple((f"python.library.{one}", disk.modules(one)) for one in dict.fromkeys(places))
+    return tuple((f"python.library.{one}", disk.modules(one)) for one in interpreter.library())
 
 
 def _runtime(request: IdentityRequest, facts: ProductFacts) -> Evidence | Unavailable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
 
@@ -21,18 +22,29 @@ class Interpreter:
 
     `version` is its full text, with the build's date and compiler, `release` its number alone.
     `executable` is the path it was started by, empty where it is embedded in another program.
+    `library` finds the directories of its own library, which takes a moment and is seldom wanted.
     """
 
     version: str
     release: str
     abi: str
     executable: str
+    library: Callable[[], tuple[str, ...]]
 
     @classmethod
     def running(cls) -> Interpreter:
         """The one that runs this."""
         abi = f"{sys.implementation.cache_tag} {EXTENSION_SUFFIXES[0]}"
-        return cls(sys.version, platform.python_version(), abi, sys.executable)
+        return cls(sys.version, platform.python_version(), abi, sys.executable, _library)
+
+
+def _library() -> tuple[str, ...]:
+    import sysconfig
+
+    # A virtual environment has none of its own.
+    base = {"platbase": sysconfig.get_config_var("installed_platbase")}
+    places = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib", vars=base))
+    return tuple(dict.fromkeys(places))
 
 
 def interpreter_facts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 from pathlib import Path
@@ -13,7 +14,6 @@ sys.path.insert(0, os.path.dirname(__file__))
 
 from described_toolchains import write_toolchain
 from mutations import House
-from pypto_toolchains import content_policy
 from workshop import Workshop
 
 
@@ -32,10 +32,10 @@ def described(house: House) -> House:
 
 
 @pytest.fixture
-def workshop(house: House, monkeypatch: pytest.MonkeyPatch) -> Workshop:
+def workshop(house: House) -> Workshop:
     """A workshop, whose Python has a small library."""
     small = house.top / "library"
     small.mkdir()
     (small / "json.py").write_text("loads = None\n")
-    monkeypatch.setattr(content_policy.sysconfig, "get_path", lambda *_, **__: str(small))
+    house.interpreter = dataclasses.replace(house.interpreter, library=lambda: (str(small),))
     return Workshop(house)

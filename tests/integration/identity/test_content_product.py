@@ -28,17 +28,18 @@ def append(path: Path) -> None:
 
 
 @pytest.fixture
-def own(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
+def own(house: House) -> House:
     """A house with an interpreter, a library of Python and an assembler of its own."""
     python = house.top / "python" / "python3"
     python.parent.mkdir()
     shutil.copy(this_python(), python)
-    house.interpreter = dataclasses.replace(house.interpreter, executable=str(python))
     library = house.top / "library"
+    house.interpreter = dataclasses.replace(
+        house.interpreter, executable=str(python), library=lambda: (str(library),)
+    )
     library.mkdir()
     (library / "json.py").write_text("loads = None\n")
     (library / "site-packages").mkdir()
-    monkeypatch.setattr(content_policy.sysconfig, "get_path", lambda *_, **__: str(library))
     assembler = house.top / "assembler" / "ptoas"
     assembler.parent.mkdir()
     shutil.copy(house.sdk / "bin" / "ptoas", assembler)
