@@ -5,9 +5,8 @@ one client of one kind of server; it is made from a RemoteConfig (see `engines`)
 several threads at once, and is not used after `close()`.
 
 Absent is a value (None), broken is an error. Everything that goes wrong outside this process is a
-RemoteFault; an engine maps the errors of its transport to these once, where they arise, and lets no
-other exception out (a mistake of the caller's, such as a source that is not what its digest says,
-excepted):
+RemoteFault; an engine maps the errors of its transport to these once, where they arise, and lets
+no other exception out. What a source of the caller's raises is passed on, and nothing is stored:
 
     RemoteFault              has url, operation, reason and remedy
       RemoteUnavailable      not there now: down, unreachable, too slow, overloaded, full
@@ -72,6 +71,15 @@ class BlobStream(Protocol):
 Source: TypeAlias = "Callable[[], BlobStream]"
 
 
+def read_at_most(stream: BlobStream, limit: int) -> bytes:
+    """Everything up to the stream's end, but no more than `limit` bytes; the stream stays open."""
+    pieces = []
+    while limit and (piece := stream.read(min(limit, CHUNK))):
+        pieces.append(piece)
+        limit -= len(piece)
+    return b"".join(pieces)
+
+
 def source_of(data: bytes) -> Source:
     """A source whose bytes are `data`."""
     return lambda: io.BytesIO(data)
@@ -126,6 +134,12 @@ class EntryIndex(Protocol):
         Every blob that it names, the action and its command among them, must be stored before.
         """
         ...
+
+
+def check_entry_size(entry: bytes) -> None:
+    """ValueError for an entry that is too large to be stored."""
+    if len(entry) > ENTRY_LIMIT:
+        raise ValueError(f"an entry has {len(entry)} bytes, but {ENTRY_LIMIT} is the limit")
 
 
 class Engine(Protocol):

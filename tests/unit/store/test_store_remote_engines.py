@@ -1,0 +1,39 @@
+"""Which engine a URL gets, and what goes around it."""
+
+from __future__ import annotations
+
+import pytest
+from pypto_store import RemoteConfig
+from pypto_store.config import TlsConfig
+from pypto_store.remote import engines
+from pypto_store.remote.blob_store import BlobDigest, RemoteRefused, source_of
+from pypto_store.remote.engines import open_engine
+
+
+def test_a_scheme_without_an_engine_is_named(monkeypatch):
+    monkeypatch.setattr(engines, "_ENGINES", {"file": None})
+    with pytest.raises(ValueError, match="no engine speaks http://; there are file://"):
+        open_engine(RemoteConfig("http://127.0.0.1:1"))
+
+
+def test_files_that_cannot_be_used_are_named_at_once(tmp_path):
+    (tmp_path / "ca.pem").write_text("no certificate")
+    for tls in (
+        TlsConfig(ca=tmp_path / "absent.pem"),
+        TlsConfig(ca=tmp_path / "ca.pem"),
+        TlsConfig(certificate=tmp_path / "ca.pem"),
+    ):
+        with pytest.raises(ValueError, match=r"RemoteConfig\.tls cannot be used: .*pem"):
+            open_engine(RemoteConfig("https://127.0.0.1:1", tls=tls))
+
+
+def test_a_reader_asks_nobody_before_it_refuses_to_store():
+    engine = open_engine(RemoteConfig("http://127.0.0.1:1", readonly=True))
+    for store in (
+        lambda: engine.blobs.put(BlobDigest.of(b"x"), source_of(b"x")),
+        lambda: engine.blobs.put_many({BlobDigest.of(b"x"): b"x"}),
+        lambda: engine.entries.put(BlobDigest.of(b"x"), b""),
+    ):
+        with pytest.raises(RemoteRefused, match=r"http://127\.0\.0\.1:1: put .*readonly"):
+            store()
+    engine.close()
