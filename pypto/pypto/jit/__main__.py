@@ -35,11 +35,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m pypto.jit", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m pypto.jit",
+        description="Fill a cache root ahead of use, list what it holds, and build it once more.",
+        epilog="Results are JSON where standard output is no terminal. `python -m pypto_store` has "
+        "the commands for keeping a root: ls, show, why, fsck, gc, export, import, report.",
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     warm = commands.add_parser("warm", help="build the kernels of a configuration ahead of use")
     warm.add_argument("--module", required=True, help="the trusted module that has the kernels")
-    warm.add_argument("--config", required=True, type=Path, help="the JSON configuration")
+    warm.add_argument(
+        "--config", required=True, type=Path,
+        help="the warm-up file: JSON that names the kernels, their tensors and the cache",
+    )  # fmt: skip
     warm.add_argument(
         "--sources-only", action="store_true", help="make the sources, and leave the binaries"
     )

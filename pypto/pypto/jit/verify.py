@@ -23,7 +23,7 @@ from pypto.jit.policy import capture_policy, environment_config
 from pypto.jit.session import TOOLCHAIN
 from pypto.jit.surroundings import read_surroundings
 from pypto.jit.verify_rebuild import Bench, Outcome, Verdict
-from pypto.jit.warm import Job, jobs_of, module_named
+from pypto.jit.warm import Job, jobs_of, module_named, steps_on
 from pypto.jit.warmup_file import WarmupFileError, load
 from pypto_store import CacheConfig, State
 from pypto_store.layout import resolve
@@ -50,6 +50,9 @@ UNUSABLE = 2
 NOTHING_COMPARED = 3
 
 _KEY_DIGITS = 12
+_NO_ENTRY = (
+    "the root has no entry of its key: it was not warmed, or its source or a tool is another now"
+)
 _STYLES = {Outcome.EQUAL: "green", Outcome.DIFFERENT: "red", Outcome.NOT_COMPARABLE: "yellow"}
 
 
@@ -119,7 +122,9 @@ def verify(options: argparse.Namespace, out: TextIO, err: TextIO) -> int:
     try:
         # What the user's module prints is no part of the report.
         with redirect_stdout(err):
-            root, tasks = _planned(options)
+            with steps_on(err, int(options.module is not None)) as step:
+                step(0, f"importing {options.module}")
+                root, tasks = _planned(options)
             results = _carried_out(tasks, options.jobs, _progress(err))
         if out.isatty() and not options.json:
             _paint(console_on(out), results)
@@ -202,7 +207,7 @@ def _identified(job: Job, cache: CacheConfig) -> Named:
         return Named(job.request.kernel, None, None, found)
     key, recipe = found
     unit = recipe.snapshot.functions[0][0].unit
-    return Named(unit, key.digest.hex, recipe, "the root has no entry of its key")
+    return Named(unit, key.digest.hex, recipe, _NO_ENTRY)
 
 
 def _missing(named: Named) -> Task:

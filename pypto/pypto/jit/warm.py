@@ -23,6 +23,7 @@ from typing import Any, TextIO
 from pypto.ir.nodes import FunctionKind
 from pypto.jit.decorator import JITFunction
 from pypto.jit.session import cache_stats
+from pypto.jit.statistics import CacheStats
 from pypto.jit.warmup_file import (
     TensorSample,
     WarmupFile,
@@ -38,6 +39,8 @@ OK = 0
 BUILD_FAILED = 1
 BAD_CONFIGURATION = 2
 
+_KEY_DIGITS = 12
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -50,31 +53,35 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one job. `key` is None for a private result; `error` None for success."""
+    """What became of one job. `key` is None for a private result; `error` None for success.
+
+    `reason` says why a result is private, and is None for others.
+    """
 
     kernel: str
     shared: bool
     key: str | None
     milliseconds: float
     error: str | None
+    reason: str | None = None
 
 
 def warm(module: str, config: Path, out: TextIO, err: TextIO, *, sources_only: bool = False) -> int:
     """Run the command; gives the exit status. `sources_only` leaves the binaries to `complete`."""
+    results: list[Result] = []
     try:
         file = load(config)
-        with redirect_stdout(err):
-            jobs = jobs_of(file, module_named(module))
+        # What the user's module prints, and a kernel while it is compiled, is no part of the
+        # report.
+        with redirect_stdout(err), steps_on(err, len(file.requests)) as step:
+            step(0, f"importing {module}")
+            for job in jobs_of(file, module_named(module)):
+                step(len(results), job.request.kernel)
+                results.append(_run(job, sources_only=sources_only))
     except WarmupFileError as error:
         for problem in error.problems:
             print(f"error: {problem}", file=err)
         return BAD_CONFIGURATION
-    results: list[Result] = []
-    # What the user's module prints, and a kernel while it is compiled, is no part of the report.
-    with redirect_stdout(err), _progress(err, len(jobs)) as step:
-        for job in jobs:
-            step(len(results), job.request.kernel)
-            results.append(_run(job, sources_only=sources_only))
     _report(results, out)
     for result in results:
         if result.error is not None:
@@ -155,12 +162,26 @@ def _run(job: Job, *, sources_only: bool) -> Result:
     begin = time.perf_counter()
     key = None
     failure = None
+    before = cache_stats()
     try:
         key = prepare(config=job.request.config, **job.arguments).artifact_key
     except Exception as error:  # noqa: BLE001 - one kernel's failure must not hide the others
         failure = f"{type(error).__name__}: {error}"
     spent = (time.perf_counter() - begin) * 1e3
-    return Result(job.request.kernel, key is not None, key, round(spent, 3), failure)
+    private = key is None and failure is None
+    reason = why_private(before, cache_stats()) if private else None
+    return Result(job.request.kernel, key is not None, key, round(spent, 3), failure, reason)
+
+
+def why_private(before: CacheStats, after: CacheStats) -> str:
+    """Why the one request between two snapshots left nothing in a root, and what to do."""
+    if after.disabled_requests > before.disabled_requests:
+        return 'persistence is off; give the configuration a "cache", or set PYPTO_CACHE=1'
+    if after.forced_rebuilds > before.forced_rebuilds:
+        return "its run_config asks for the build itself; leave dump_* and save_kernels* out"
+    if after.bypasses > before.bypasses and after.last_bypass_reason:
+        return after.last_bypass_reason
+    return "the root lacks it, and is read-only or cannot be written (PYPTO_LOG=warn says why)"
 
 
 def _report(results: list[Result], out: TextIO) -> None:
@@ -178,13 +199,16 @@ def _report(results: list[Result], out: TextIO) -> None:
     for result in results:
         state = "failed" if result.error is not None else "shared" if result.shared else "private"
         print(
-            f"{state:<8}{result.milliseconds:>10.1f} ms  {result.kernel}  {result.key or ''}",
+            f"{state:<8}{result.milliseconds:>10.1f} ms  {(result.key or '')[:_KEY_DIGITS]:<12}  "
+            f"{result.kernel}",
             file=out,
         )
+        if result.reason is not None:
+            print(f"  {result.reason}", file=out)
 
 
 @contextmanager
-def _progress(err: TextIO, total: int) -> Iterator[Any]:
+def steps_on(err: TextIO, total: int) -> Iterator[Any]:
     """A function to call before each step; draws a bar if `err` is a terminal."""
     if not err.isatty() or not total:
         yield lambda done, name: None
@@ -194,7 +218,8 @@ def _progress(err: TextIO, total: int) -> Iterator[Any]:
         width = 24
         filled = width * done // total
         bar = "#" * filled + "-" * (width - filled)
-        err.write(f"\r\x1b[K[{bar}] {done}/{total} {name}")
+        # The cursor stays in front, so that a line of the log replaces the bar.
+        err.write(f"\r\x1b[K[{bar}] {done}/{total} {name}\r")
         err.flush()
 
     try:

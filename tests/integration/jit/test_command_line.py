@@ -171,6 +171,16 @@ def test_a_private_result_is_reported_and_no_failure(filled: Any) -> None:
     assert status == 0
     (row,) = report["requests"]
     assert (row["status"], row["shared"], row["key"]) == ("ok", False, None)
+    assert "read-only" in row["reason"]
+
+
+def test_a_configuration_that_keeps_nothing_says_so(house: Any) -> None:
+    house.write(house.KERNELS)
+    status, report, err = warm(house, {"kernel": "kernel"}, enabled=False)
+    assert status == 0, err
+    (row,) = report["requests"]
+    assert not row["shared"]
+    assert "persistence is off" in row["reason"]
 
 
 def test_unusable_invocations_exit_with_two(house: Any) -> None:

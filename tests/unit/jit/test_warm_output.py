@@ -3,11 +3,13 @@ from __future__ import annotations
 import io
 import json
 
-from pypto.jit.warm import Result, _progress, _report
+import pytest
+from pypto.jit.statistics import CacheStats
+from pypto.jit.warm import Result, _report, steps_on, why_private
 
 RESULTS = [
     Result("one", True, "k" * 64, 12.5, None),
-    Result("two", False, None, 3.0, None),
+    Result("two", False, None, 3.0, None, "no assembler"),
     Result("three", False, None, 1.0, "CompileError: no"),
 ]
 
@@ -30,20 +32,40 @@ def test_a_pipe_gets_json() -> None:
 def test_a_terminal_gets_lines() -> None:
     out = Terminal()
     _report(RESULTS, out)
-    assert [line.split()[0] for line in out.getvalue().splitlines()] == [
-        "shared",
-        "private",
-        "failed",
+    assert out.getvalue().splitlines() == [
+        "shared        12.5 ms  kkkkkkkkkkkk  one",
+        "private        3.0 ms                two",
+        "  no assembler",
+        "failed         1.0 ms                three",
     ]
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        (CacheStats(disabled_requests=1, forced_rebuilds=1), "persistence is off"),
+        (CacheStats(forced_rebuilds=1), "its run_config asks for the build itself"),
+        (CacheStats(bypasses=1, last_bypass_reason="no ptoas"), "no ptoas"),
+        (CacheStats(storage_errors=1), "the root lacks it, and is read-only"),
+    ],
+)
+def test_a_private_result_says_why(after: CacheStats, told: str) -> None:
+    assert why_private(CacheStats(), after).startswith(told)
+
+
+def test_an_earlier_bypass_is_no_reason_of_this_request() -> None:
+    before = CacheStats(bypasses=1, last_bypass_reason="no ptoas")
+    after = CacheStats(bypasses=1, last_bypass_reason="no ptoas", disabled_requests=1)
+    assert why_private(before, after).startswith("persistence is off")
 
 
 def test_progress_is_drawn_on_terminals_only_and_cleared() -> None:
     err = Terminal()
-    with _progress(err, 4) as step:
+    with steps_on(err, 4) as step:
         step(1, "one")
-        assert "1/4 one" in err.getvalue()
+        assert err.getvalue().endswith("1/4 one\r")
     assert err.getvalue().endswith("\r\x1b[K")
     pipe = io.StringIO()
-    with _progress(pipe, 4) as step:
+    with steps_on(pipe, 4) as step:
         step(1, "one")
     assert pipe.getvalue() == ""
