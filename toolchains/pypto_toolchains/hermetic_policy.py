@@ -142,6 +142,9 @@ def _device_toolchain(description: ToolchainDescription) -> Evidence:
 def _other_assembler(request: IdentityRequest, description: ToolchainDescription) -> str | None:
     declared = description.components["ptoas"]
     path = os.path.join(request.sdk.root, "bin", "ptoas")
+    if not request.disk.is_executable(path):
+        # One on PATH would be taken in its place.
+        return f"ptoas: {path} may not be executed; reinstall the package"
     try:
         (digest,) = request.hasher([path])
     except OSError as error:

@@ -153,6 +153,13 @@ PTOAS = [
     Mutation("another assembler", "ptoas", other_assembler, CHANGES),
     Mutation("another label", "", component("ptoas", label="@other//:ptoas"), KEEPS),
     Mutation(
+        "the assembler may not be executed",
+        "ptoas",
+        lambda h: (h.sdk / "bin/ptoas").chmod(0o644),
+        CAUGHT,
+        "may not be executed",
+    ),
+    Mutation(
         "an assembler is selected",
         "ptoas",
         variable("PTOAS_ROOT", "/opt/ptoas"),
