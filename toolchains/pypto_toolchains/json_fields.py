@@ -23,7 +23,12 @@ def parse_object(data: bytes, limit: int) -> dict[str, Any]:
         raise FieldError(f"is larger than {limit} bytes")
     try:
         value = _DECODER.decode(data.decode("utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        if b"\\u" in data:
+            # An escape may be half of a character, which no path or text of the system can hold.
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except FieldError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise FieldError(f"is not valid JSON ({error})") from error
     return as_object(value, "the document")
 

@@ -42,8 +42,12 @@ def file_hasher() -> FileHasher:
     """The native hasher of the imported extension, or the plain one without it."""
     if _native is None:
         return hash_files
-    hasher: FileHasher = _native.sha256_files
-    return hasher
+    return _native_hasher
+
+
+def _native_hasher(paths: list[str]) -> list[bytes]:
+    # As bytes: a path need not be text.
+    return _native.sha256_files([os.fsencode(path) for path in paths])
 
 
 class Toolchain:
@@ -195,4 +199,5 @@ def _begin_hashing(packages: tuple[PackageRoot, ...]) -> SourceHashes:
     directories = [package.directory for package in packages]
     if _native is None:
         return hash_sources(directories)
-    return _native.hash_sources(directories, SUFFIXES, SKIPPED_DIRECTORIES).wait
+    encoded = [os.fsencode(directory) for directory in directories]
+    return _native.hash_sources(encoded, SUFFIXES, SKIPPED_DIRECTORIES).wait

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -24,11 +25,14 @@ from pypto_toolchains.identity import ToolchainIdentity
 CHANGES, KEEPS, BYPASSES, CAUGHT = Outcome
 
 
-def move_toolchain(house: House) -> None:
-    moved = house.top / "deeper" / "moved"
-    moved.parent.mkdir()
-    toolchain(house).rename(moved)
-    house.environ["PYPTO_TOOLCHAIN"] = str(moved / "identity.json")
+def move_toolchain(name: str) -> Edit:
+    def edit(house: House) -> None:
+        moved = house.top / "deeper" / name
+        moved.parent.mkdir()
+        toolchain(house).rename(moved)
+        house.environ["PYPTO_TOOLCHAIN"] = str(moved / "identity.json")
+
+    return edit
 
 
 def link_toolchain(house: House) -> None:
@@ -101,7 +105,8 @@ DEVICE_TOOLCHAIN = [
         CHANGES,
     ),
     Mutation("another label", "", component("device_toolchain", label="@other//:zig"), KEEPS),
-    Mutation("the toolchain is moved", "", move_toolchain, KEEPS),
+    Mutation("the toolchain is moved", "", move_toolchain("moved"), KEEPS),
+    Mutation("it lies where no text leads", "", move_toolchain(os.fsdecode(b"\xff \n")), KEEPS),
     Mutation("each file of it is a link", "", link_toolchain, KEEPS),
     Mutation("it is named relatively", "", name_it_relatively, KEEPS),
     Mutation("all of it is executable", "", make_all_executable, KEEPS),
