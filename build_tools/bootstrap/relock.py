@@ -102,7 +102,10 @@ def relock_debian() -> None:
 
 
 if __name__ == "__main__":
-    wanted = sys.argv[1:] or ["python", "debian"]
+    kinds = ["python", "debian"]
+    wanted = sys.argv[1:] or kinds
+    if not set(wanted) <= set(kinds):
+        sys.exit(f"usage: relock.py [{'] ['.join(kinds)}]; both if none is named")
     if "python" in wanted:
         for lock in ("tools", "build", "test", "zig", "ptoas", "casd"):
             relock_python(lock)

@@ -55,7 +55,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     complete.add_argument("--root", required=True, help="the cache root")
     complete.add_argument(
         "--cpu-level", action="append", default=[], metavar="LEVEL",
-        help="build for this level, and others given so (default: this machine's level)",
+        help="build for this level (x86-64-v3, say), and others given so (default: this machine's)",
     )  # fmt: skip
     stat = commands.add_parser("stat", help="list the entries of a cache root")
     stat.add_argument("--root", required=True, help="the cache root")

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TextIO
 
@@ -22,6 +23,7 @@ from pypto.jit.native_validation import best_validator
 from pypto.jit.placement import private_parent, writing_below
 from pypto.jit.policy import capture_policy
 from pypto.jit.session import TOOLCHAIN
+from pypto.jit.steps import steps_on
 from pypto.jit.surroundings import Surroundings, read_surroundings
 from pypto.runtime import kernel_config
 from pypto.runtime.binary_build import build_payload
@@ -73,7 +75,11 @@ def complete(root: str, levels: Sequence[str], out: TextIO, err: TextIO) -> int:
     except (ValueError, SdkError) as error:
         print(f"error: {error}", file=err)
         return BAD_REQUEST
-    results = [_tried(row, level, bench) for row in rows for level in wanted]
+    results: list[Result] = []
+    with steps_on(err, len(rows) * len(wanted)) as step:
+        for row, level in product(rows, wanted):
+            step(len(results), f"{bench.shelf.kernel(row) or row.key} for {level}")
+            results.append(_tried(row, level, bench))
     _report(results, out)
     for result in results:
         if result.error is not None:

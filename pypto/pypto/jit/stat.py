@@ -16,6 +16,8 @@ REPORT_SCHEMA = 1
 OK = 0
 NO_ROOT = 2
 
+_KEY_DIGITS = 12
+
 
 def stat(root: str, out: TextIO, err: TextIO) -> int:
     """Run the command; gives the exit status."""
@@ -64,12 +66,14 @@ def _totals(rows: Sequence[EntryRow]) -> dict[str, int]:
 
 
 def _table(rows: Sequence[EntryRow], out: TextIO) -> None:
-    print(f"{'state':<11}{'bytes':>10}{'files':>7}  key", file=out)
+    print(f"{'state':<11}{'bytes':>10}{'files':>7}  {'cpu':<11}key", file=out)
     for row in rows:
+        key = row.key[:_KEY_DIGITS]
         if row.damage is not None:
-            print(f"{row.state.value:<11}{'damaged':>10}{'':>7}  {row.key}  {row.damage}", file=out)
+            print(f"{row.state.value:<11}{'damaged':>10}{'':>20}{key}  {row.damage}", file=out)
         else:
-            print(f"{row.state.value:<11}{row.size:>10}{row.files:>7}  {row.key}", file=out)
+            level = (row.spec and row.spec.cpu_level) or ""
+            print(f"{row.state.value:<11}{row.size:>10}{row.files:>7}  {level:<11}{key}", file=out)
     totals = _totals(rows)
     print(
         f"{totals['entries']} entries ({totals['generated']} generated, {totals['ready']} ready, "

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, TextIO
 from pypto.jit.building import Recipe
 from pypto.jit.policy import capture_policy, environment_config
 from pypto.jit.session import TOOLCHAIN
+from pypto.jit.steps import steps_on
 from pypto.jit.surroundings import read_surroundings
 from pypto.jit.verify_rebuild import Bench, Outcome, Verdict
-from pypto.jit.warm import Job, jobs_of, module_named, steps_on
+from pypto.jit.warm import Job, jobs_of, module_named
 from pypto.jit.warmup_file import WarmupFileError, load
 from pypto_store import CacheConfig, State
 from pypto_store.layout import resolve

@@ -12,8 +12,8 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Mapping
+from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from pypto.ir.nodes import FunctionKind
 from pypto.jit.decorator import JITFunction
 from pypto.jit.session import cache_stats
 from pypto.jit.statistics import CacheStats
+from pypto.jit.steps import steps_on
 from pypto.jit.warmup_file import (
     TensorSample,
     WarmupFile,
@@ -198,32 +199,7 @@ def _report(results: list[Result], out: TextIO) -> None:
         return
     for result in results:
         state = "failed" if result.error is not None else "shared" if result.shared else "private"
-        print(
-            f"{state:<8}{result.milliseconds:>10.1f} ms  {(result.key or '')[:_KEY_DIGITS]:<12}  "
-            f"{result.kernel}",
-            file=out,
-        )
+        key = (result.key or "")[:_KEY_DIGITS].ljust(_KEY_DIGITS)
+        print(f"{state:<8}{result.milliseconds:>10.1f} ms  {key}  {result.kernel}", file=out)
         if result.reason is not None:
             print(f"  {result.reason}", file=out)
-
-
-@contextmanager
-def steps_on(err: TextIO, total: int) -> Iterator[Any]:
-    """A function to call before each step; draws a bar if `err` is a terminal."""
-    if not err.isatty() or not total:
-        yield lambda done, name: None
-        return
-
-    def draw(done: int, name: str) -> None:
-        width = 24
-        filled = width * done // total
-        bar = "#" * filled + "-" * (width - filled)
-        # The cursor stays in front, so that a line of the log replaces the bar.
-        err.write(f"\r\x1b[K[{bar}] {done}/{total} {name}\r")
-        err.flush()
-
-    try:
-        yield draw
-    finally:
-        err.write("\r\x1b[K")
-        err.flush()

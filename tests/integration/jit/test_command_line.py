@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import subprocess
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pypto.jit.complete import complete
+from pypto.jit.stat import stat
 
 MORE = """
 
@@ -360,3 +363,27 @@ report["other"] = kernels.kernel.compile().artifact_key
     assert None not in report["keys"]
     assert len(set(report["keys"])) == 1
     assert report["other"] not in report["keys"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_is_told_how_far_completing_is(filled: Any) -> None:
+    for err, told in ((Terminal(), True), (io.StringIO(), False)):
+        complete(str(filled.root), ["x86-64"], io.StringIO(), err)
+        assert ("0/1 kernels:kernel for x86-64" in err.getvalue()) is told
+
+
+def test_a_terminal_tells_entries_of_one_key_apart(filled: Any) -> None:
+    out = Terminal()
+    assert stat(str(filled.root), out, io.StringIO()) == 0
+    heading, *rows, totals = out.getvalue().splitlines()
+    assert heading.split() == ["state", "bytes", "files", "cpu", "key"]
+    generated, ready = sorted(row.split() for row in rows)
+    assert (generated[0], len(generated)) == ("generated", 4)
+    assert (ready[0], len(ready)) == ("ready", 5)
+    assert generated[-1] == ready[-1]
+    assert totals.startswith("2 entries")
+    assert max(map(len, out.getvalue().splitlines())) <= 100

@@ -5,7 +5,8 @@ import json
 
 import pytest
 from pypto.jit.statistics import CacheStats
-from pypto.jit.warm import Result, _report, steps_on, why_private
+from pypto.jit.steps import steps_on
+from pypto.jit.warm import Result, _report, why_private
 
 RESULTS = [
     Result("one", True, "k" * 64, 12.5, None),
