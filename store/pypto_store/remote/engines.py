@@ -26,11 +26,19 @@ def _http_cache(config: RemoteConfig) -> Engine:
     return HttpCache(config)
 
 
+def _reapi(config: RemoteConfig) -> Engine:
+    from pypto_store.remote.reapi import ReapiEngine
+
+    return ReapiEngine(config)
+
+
 # Each constructor imports its engine: who uses one does not load the transports of the others.
 _ENGINES: Mapping[str, Callable[[RemoteConfig], Engine]] = {
     "file": _disk_cache,
     "http": _http_cache,
     "https": _http_cache,
+    "grpc": _reapi,
+    "grpcs": _reapi,
 }
 
 

@@ -1,0 +1,141 @@
+"""Cache servers on the loopback interface, each for as long as a `with` block.
+
+A server is started by a small program that first asks the kernel to kill it when its parent dies:
+also a test run that is killed leaves none behind.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_PATIENCE = 60.0  # seconds; on an idle machine half of one is enough
+_FAREWELL = 5.0  # seconds; casd can be slow to end after a read that failed
+
+_STARTER = """\
+import ctypes, os, sys
+PR_SET_PDEATHSIG, SIGKILL = 1, 9
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL)
+if os.getppid() == int(sys.argv[1]):  # or it died before
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+_LOCATION = '"^/(?:[A-Za-z0-9_.-]+/)*(?:ac|cas)/[0-9a-f]{64}$"'
+
+# Who may do what, as nginx says it: readers and writers have a name and a password each.
+OPEN = ""
+ONLY_USERS = """
+      auth_basic "cache"; auth_basic_user_file readers;
+      limit_except GET { auth_basic "cache"; auth_basic_user_file writers; }"""
+ONLY_USERS_WRITE = """
+      limit_except GET { auth_basic "cache"; auth_basic_user_file writers; }"""
+READER, WRITER = ("reader", "look"), ("writer", "touch")
+
+_NGINX = """\
+daemon off;
+master_process off;
+pid nginx.pid;
+error_log stderr warn;
+events {{ worker_connections 256; }}
+http {{
+  access_log off; log_not_found off;
+  default_type application/octet-stream;
+  client_body_temp_path tmp/body; proxy_temp_path tmp/proxy; fastcgi_temp_path tmp/fastcgi;
+  uwsgi_temp_path tmp/uwsgi; scgi_temp_path tmp/scgi;
+  client_max_body_size 0;
+  root data;
+  server {{
+    listen 127.0.0.1:{port};
+    location ~ {location} {{
+      dav_methods PUT;
+      create_full_put_path on;
+      dav_access user:rw group:r all:r;{access}
+    }}
+    location / {{ return 404; }}
+  }}
+}}
+"""
+
+
+@contextmanager
+def running_casd(program: Path, directory: Path) -> Iterator[str]:
+    """A buildbox-casd that keeps its blobs below `directory`; its address, HOST:PORT."""
+    address = f"127.0.0.1:{_free_port()}"
+    argv = [
+        program,
+        f"--bind={address}",
+        "--quota-high=1G",
+        "--log-level=error",
+        directory / "casd",
+    ]
+    directory.mkdir(parents=True, exist_ok=True)
+    with _running(argv, directory, address):
+        yield address
+
+
+@contextmanager
+def running_nginx(program: Path, directory: Path, access: str = OPEN) -> Iterator[str]:
+    """An nginx that keeps what it is given below `directory`/data; its address, HOST:PORT."""
+    address = f"127.0.0.1:{_free_port()}"
+    for name in ("data", "tmp"):
+        (directory / name).mkdir(parents=True, exist_ok=True)
+    (directory / "readers").write_text(_users(READER, WRITER), encoding="utf-8")
+    (directory / "writers").write_text(_users(WRITER), encoding="utf-8")
+    text = _NGINX.format(port=address.rpartition(":")[2], location=_LOCATION, access=access)
+    (directory / "nginx.conf").write_text(text, encoding="utf-8")
+    argv = [program, "-e", "stderr", "-p", directory, "-c", "nginx.conf"]
+    with _running(argv, directory, address):
+        yield address
+
+
+@contextmanager
+def _running(argv: list[str | Path], directory: Path, address: str) -> Iterator[None]:
+    """A server until the block ends, from when it takes connections."""
+    log = directory / "server.log"
+    command = [sys.executable, "-I", "-c", _STARTER, str(os.getpid()), *map(str, argv)]
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=directory
+        )
+    try:
+        _wait_until_it_answers(server, address, log)
+        yield
+    finally:
+        server.terminate()
+        try:
+            server.wait(timeout=_FAREWELL)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def _wait_until_it_answers(server: subprocess.Popen[bytes], address: str, log: Path) -> None:
+    host, _, port = address.rpartition(":")
+    end = time.monotonic() + _PATIENCE
+    while server.poll() is None and time.monotonic() < end:
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+        except OSError:
+            time.sleep(0.02)
+        else:
+            return
+    state = "does not answer" if server.poll() is None else f"exited with {server.returncode}"
+    raise AssertionError(f"{server.args!r} {state}: {log.read_text(errors='replace')}")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _users(*pairs: tuple[str, str]) -> str:
+    """A password file of nginx."""
+    return "".join(f"{name}:{{PLAIN}}{password}\n" for name, password in pairs)
