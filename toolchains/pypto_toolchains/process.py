@@ -22,7 +22,9 @@ TIMEOUT_VARIABLE = "PYPTO_COMPILER_TIMEOUT"
 
 _TAIL_BYTES = 16 * 1024
 _REAP_SECONDS = 5.0
-_CANCEL_POLL_SECONDS = 0.05
+_POLL_SECONDS = 0.05
+# No tool of ours writes so much; one that never ends writing must not fill the memory.
+_MAX_OUTPUT_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,10 @@ class ToolTimeout(ToolError):
         self.seconds = seconds
 
 
+class ToolOutputTooLarge(ToolError):
+    """The tool was killed because it wrote without an end."""
+
+
 class ToolCancelled(ToolError):
     """The tool was killed because nobody wants its result any more."""
 
@@ -109,8 +115,8 @@ def run_tool(
     reaches the main thread: tools that run in others end when `cancelled` is set. Bytes that are no
     UTF-8 are decoded by the error handler `undecodable`; paths want "surrogateescape".
 
-    Raises ToolNotFound, ToolFailed, ToolTimeout or ToolCancelled, all RuntimeErrors that name
-    `stage`.
+    Raises ToolNotFound, ToolFailed, ToolTimeout, ToolOutputTooLarge or ToolCancelled, all
+    RuntimeErrors that name `stage`.
     """
     try:
         child = subprocess.Popen(
@@ -138,6 +144,15 @@ def run_tool(
             stage=stage,
             argv=argv,
             stderr=tail,
+        ) from None
+    except _TooLarge:
+        _kill_group(child)
+        raise ToolOutputTooLarge(
+            f"{stage}: {os.path.basename(argv[0])} wrote more than {_MAX_OUTPUT_BYTES} bytes and "
+            f"was killed",
+            stage=stage,
+            argv=argv,
+            stderr="",
         ) from None
     except subprocess.TimeoutExpired:
         tail = _tail(_kill_group(child))
@@ -173,20 +188,24 @@ class _Cancelled(Exception):
     pass
 
 
+class _TooLarge(Exception):
+    pass
+
+
 def _communicate(
     child: subprocess.Popen[bytes], timeout: float, cancelled: threading.Event | None
 ) -> tuple[bytes, bytes]:
-    if cancelled is None:
-        return child.communicate(timeout=timeout)
     deadline = time.monotonic() + timeout
     while True:
-        if cancelled.is_set():
+        if cancelled is not None and cancelled.is_set():
             raise _Cancelled
         left = deadline - time.monotonic()
         try:
-            return child.communicate(timeout=max(0.0, min(left, _CANCEL_POLL_SECONDS)))
-        except subprocess.TimeoutExpired:
-            if left <= _CANCEL_POLL_SECONDS:
+            return child.communicate(timeout=max(0.0, min(left, _POLL_SECONDS)))
+        except subprocess.TimeoutExpired as running:
+            if len(running.output or b"") + len(running.stderr or b"") > _MAX_OUTPUT_BYTES:
+                raise _TooLarge from None
+            if left <= _POLL_SECONDS:
                 raise
 
 

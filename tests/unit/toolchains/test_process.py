@@ -11,6 +11,7 @@ from pypto_toolchains.process import (
     ToolCancelled,
     ToolFailed,
     ToolNotFound,
+    ToolOutputTooLarge,
     ToolTimeout,
     compiler_timeout,
     run_tool,
@@ -52,6 +53,13 @@ def test_failure_names_the_stage_and_quotes_the_end_of_stderr(tmp_path: Path) ->
 def test_missing_tool_is_its_own_error(tmp_path: Path) -> None:
     with pytest.raises(ToolNotFound, match="cannot start"):
         run_tool(["/nonexistent/tool"], cwd=tmp_path, environ={}, timeout=1, stage="probe")
+
+
+@pytest.mark.parametrize("stream", [1, 2])
+def test_a_tool_that_never_ends_writing_is_killed(tmp_path: Path, stream: int) -> None:
+    code = f"import os\nwhile True: os.write({stream}, b'x' * 65536)"
+    with pytest.raises(ToolOutputTooLarge, match=r"probe: python.* wrote more than 67108864 bytes"):
+        run_tool(_python(code), cwd=tmp_path, environ={}, timeout=600, stage="probe")
 
 
 @pytest.mark.conforms("cache.71")
