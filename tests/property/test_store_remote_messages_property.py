@@ -27,15 +27,16 @@ messages = st.one_of(
 )
 
 
-def varint(value: int) -> bytes:
-    """A number in the longest spelling that there is."""
-    return bytes(value >> 7 * place & 0x7F | (0x80 if place < 9 else 0) for place in range(10))
+def varint(value: int, size: int = 5) -> bytes:
+    """A number in the longest spelling that there is of a field's number."""
+    last = size - 1
+    return bytes(value >> 7 * place & 0x7F | (0x80 if place < last else 0) for place in range(size))
 
 
 # Fields that no version of these messages has.
 unknown = st.integers(1000, 2**29 - 1).flatmap(
     lambda number: st.one_of(
-        st.integers(0, 2**64 - 1).map(lambda value: varint(number << 3) + varint(value)),
+        st.integers(0, 2**64 - 1).map(lambda value: varint(number << 3) + varint(value, 10)),
         st.binary(min_size=8, max_size=8).map(lambda raw: varint(number << 3 | 1) + raw),
         st.binary(max_size=9).map(lambda raw: varint(number << 3 | 2) + varint(len(raw)) + raw),
         st.binary(min_size=4, max_size=4).map(lambda raw: varint(number << 3 | 5) + raw),

@@ -30,7 +30,7 @@ from pypto_store.remote.blob_store import (
     read_at_most,
     source_of,
 )
-from pypto_store.remote.http_connections import HttpAnswer, HttpConnections, SourceFailed, TooSlow
+from pypto_store.remote.http_connections import HttpAnswer, HttpConnections, SourceFailed
 from pypto_store.remote.one_by_one import OneByOneBlobs
 
 if TYPE_CHECKING:
@@ -194,9 +194,9 @@ class _Server:
         """Make an exception of the transport a fault of the remote."""
         try:
             yield
-        except TooSlow as error:
+        except TimeoutError as error:
             remedy = "see whether the server is overloaded, or raise RemoteConfig.timeout"
-            reason = f"it did not end within the timeout of {self._timeout:g} s"
+            reason = f"it did not end in time (timeout {self._timeout:g} s)"
             raise self._fault(RemoteUnavailable, operation, reason, remedy) from error
         except ssl.SSLError as error:
             reason = f"encryption failed: {_shown(_reason_of_encryption(error))}"

@@ -33,10 +33,6 @@ _KEPT = 8  # idle connections
 _DRAINED = 1 << 16  # bytes of an answer that nobody wants, read so that the connection can be kept
 
 
-class TooSlow(TimeoutError):
-    """The exchange did not end in time."""
-
-
 class SourceFailed(Exception):
     """`error` was raised by the source of a body, not by the connection."""
 
@@ -108,7 +104,8 @@ class HttpConnections:
         """An idle connection on which nothing has arrived; None if there is none."""
         if self._process != os.getpid():
             # They belong to the parent too: two processes would read each other's answers.
-            self._idle, self._process = deque(), os.getpid()
+            self._process = os.getpid()
+            self._close_idle()
         while True:
             try:
                 connection = self._idle.pop()
@@ -127,8 +124,11 @@ class HttpConnections:
     def close(self) -> None:
         """Close what is idle; what is in use is closed when its answer is."""
         self._closed = True
-        while self._idle:
-            with suppress(IndexError):
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        with suppress(IndexError):
+            while True:
                 self._idle.pop().close()
 
 
@@ -216,10 +216,10 @@ class _Connection(http.client.HTTPConnection):
         self.end = 0.0
 
     def left(self) -> float:
-        """Seconds that are left; TooSlow without any."""
+        """Seconds that are left; TimeoutError without any."""
         left = self.end - time.monotonic()
         if left <= 0:
-            raise TooSlow("the time is up")
+            raise TimeoutError("the time is up")
         return left
 
     def connect(self) -> None:

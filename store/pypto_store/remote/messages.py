@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _VARINT, _FIXED64, _BYTES, _GROUP, _GROUP_END, _FIXED32 = range(6)
 _GROUP_DEPTH = 100  # what other implementations allow
 _FIELD_LIMIT = 2**29 - 1  # the largest field number
+_TAG_LIMIT = 5  # bytes; other implementations refuse longer spellings
 _INT32 = range(-(2**31), 2**31)
 
 
@@ -207,7 +208,10 @@ def _scan(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     place, end = 0, len(data)
     open_groups: list[int] = []
     while place < end:
+        start = place
         tag, place = _read_varint(data, place)
+        if place - start > _TAG_LIMIT:
+            raise MessageError(f"the number of a field has {place - start} bytes")
         number, kind = tag >> 3, tag & 7
         if not 0 < number <= _FIELD_LIMIT:
             raise MessageError(f"a field has the number {number}")

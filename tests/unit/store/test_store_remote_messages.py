@@ -74,6 +74,7 @@ def test_numbers_may_be_longer_than_they_need_to_be():
         (b"\x10" + b"\xff" * 9 + b"\x02", "64 bits"),
         (b"\x00\x00", "number 0"),
         (b"\x80\x80\x80\x80\x10\x00", "number 536870912"),
+        (b"\xf8\x80\x80\x80\x80\x00\x00", "field has 6 bytes"),
         (b"\x7e", "no known kind"),
         (b"\x7f", "no known kind"),
         (b"\x7b", "does not end"),
