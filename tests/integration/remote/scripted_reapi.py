@@ -22,14 +22,16 @@ def message(full_name: str, **fields: Any) -> Any:
 class ScriptedReapi(grpc.GenericRpcHandler):
     """Answers each method by a function of the test's: (request or requests, context) -> answer.
 
-    Capabilities are those of a small server unless the test gives others. `calls` are the paths of
-    the calls that came, in their order, and `metadata` what came with the last one.
+    With `credentials` of grpcio it is encrypted. Capabilities are those of a small server unless
+    the test gives others. `calls` are the paths of the calls that came, in their order, and
+    `metadata` what came with the last one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, credentials: Any = None) -> None:
         self.answers: dict[str, Callable[..., Any]] = {}
         self.calls: list[str] = []
         self.metadata: dict[str, str | bytes] = {}
+        self.wants_certificate = False
         self.capabilities = message(
             CAPABILITIES.response or "",
             cache_capabilities={"digest_functions": [1], "max_batch_total_size_bytes": 1000},
@@ -38,7 +40,12 @@ class ScriptedReapi(grpc.GenericRpcHandler):
         )
         self.answer(CAPABILITIES, lambda request, context: self.capabilities)
         self._server = grpc.server(ThreadPoolExecutor(4), handlers=[self])
-        self.address = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        port = (
+            self._server.add_insecure_port("127.0.0.1:0")
+            if credentials is None
+            else self._server.add_secure_port("127.0.0.1:0", credentials)
+        )
+        self.address = f"127.0.0.1:{port}"
         self._server.start()
 
     def answer(self, method: Method, function: Callable[..., Any]) -> None:

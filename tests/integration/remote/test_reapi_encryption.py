@@ -1,0 +1,92 @@
+"""grpcs://: which servers a client believes, and what it shows of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import certificates
+import pytest
+from pypto_store.config import RemoteConfig, TlsConfig
+from pypto_store.remote.blob_store import RemoteUnavailable
+from pypto_store.remote.engines import open_engine
+from pypto_store.remote.reapi_protocol import GET_ENTRY
+from pypto_store.remote.testing import ACTION
+
+grpc = pytest.importorskip("grpc", reason="pypto[remote] is not installed")
+from scripted_reapi import ScriptedReapi  # noqa: E402 - needs grpc
+
+
+@pytest.fixture(params=[False, True], ids=["server", "both"])
+def server(request: pytest.FixtureRequest) -> Iterator[ScriptedReapi]:
+    """A server with a certificate; in the second run it wants one of the client too."""
+    pair = (certificates.SERVER_KEY, certificates.SERVER)
+    credentials = grpc.ssl_server_credentials([pair], certificates.AUTHORITY, request.param)
+    server = ScriptedReapi(credentials)
+    server.answer(GET_ENTRY, lambda asked, context: b"")
+    server.wants_certificate = request.param
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> TlsConfig:
+    """The authority, and a certificate of the client."""
+    for name in ("AUTHORITY", "CLIENT", "CLIENT_KEY"):
+        (tmp_path / name).write_bytes(getattr(certificates, name))
+    return TlsConfig(tmp_path / "AUTHORITY", tmp_path / "CLIENT", tmp_path / "CLIENT_KEY")
+
+
+def test_a_trusted_server_is_told_the_name_in_the_url(
+    server: ScriptedReapi, tls: TlsConfig
+) -> None:
+    config = RemoteConfig(f"grpcs://me:secret@{server.address}", tls=tls)
+    with closing(open_engine(config)) as engine:
+        assert engine.entries.get(ACTION) == b""
+    assert server.metadata["authorization"] == "Basic bWU6c2VjcmV0"
+
+
+def test_a_key_may_be_in_the_file_of_its_certificate(
+    server: ScriptedReapi, tls: TlsConfig, tmp_path: Path
+) -> None:
+    both = tmp_path / "both"
+    both.write_bytes(certificates.CLIENT + certificates.CLIENT_KEY)
+    config = RemoteConfig(f"grpcs://{server.address}", tls=TlsConfig(tls.ca, both))
+    with closing(open_engine(config)) as engine:
+        assert engine.entries.get(ACTION) == b""
+
+
+def test_a_client_without_a_certificate(server: ScriptedReapi, tls: TlsConfig) -> None:
+    config = RemoteConfig(f"grpcs://{server.address}", tls=TlsConfig(tls.ca))
+    with closing(open_engine(config)) as engine:
+        if server.wants_certificate:
+            with pytest.raises(RemoteUnavailable):
+                engine.entries.get(ACTION)
+        else:
+            assert engine.entries.get(ACTION) == b""
+
+
+def test_a_server_of_another_authority_is_not_believed(server: ScriptedReapi) -> None:
+    config = RemoteConfig(f"grpcs://me:secret@{server.address}")
+    with closing(open_engine(config)) as engine, pytest.raises(RemoteUnavailable) as fault:
+        engine.entries.get(ACTION)
+    assert "secret" not in str(fault.value)
+    assert server.calls == []
+
+
+def test_an_unencrypted_server_is_not_spoken_to(tls: TlsConfig) -> None:
+    server = ScriptedReapi()
+    try:
+        config = RemoteConfig(f"grpcs://{server.address}", tls=tls)
+        with closing(open_engine(config)) as engine, pytest.raises(RemoteUnavailable):
+            engine.entries.get(ACTION)
+        assert server.calls == []
+    finally:
+        server.stop()
+
+
+def test_files_that_are_not_there_are_named_at_once(tmp_path: Path) -> None:
+    config = RemoteConfig("grpcs://127.0.0.1:1", tls=TlsConfig(tmp_path / "absent.pem"))
+    with pytest.raises(ValueError, match=r"TlsConfig\.ca: No such file .*absent\.pem"):
+        open_engine(config)
