@@ -60,7 +60,10 @@ class HttpCacheServer(ThreadingHTTPServer):
     def __init__(self, context: ssl.SSLContext | None = None) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         if context is not None:
-            self.socket = context.wrap_socket(self.socket, server_side=True)
+            # The handshake is done by a connection's own thread, when it reads.
+            self.socket = context.wrap_socket(
+                self.socket, server_side=True, do_handshake_on_connect=False
+            )
         self.files: dict[str | None, bytes] = {}
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self.connections = 0
