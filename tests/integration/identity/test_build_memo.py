@@ -13,6 +13,7 @@ from pypto_toolchains.environment import EnvironmentRegistry
 from pypto_toolchains.evidence import Unavailable
 from pypto_toolchains.identity import COMPONENTS, ToolchainIdentity
 from pypto_toolchains.process import ToolResult, run_tool
+from pypto_toolchains.records import sealed
 
 CHANGES, KEEPS, BYPASSES, CAUGHT = Outcome
 
@@ -313,3 +314,12 @@ def test_every_component_is_known(house: House) -> None:
             assert name
             assert value, name
             assert "unknown" not in value.lower()
+
+
+def test_a_record_about_a_path_that_no_system_has_is_not_believed(house: House) -> None:
+    before = house.known()
+    question = b'"observations":[["sha256","/\\ud800",""],'
+    for path in (house.root / "tools").iterdir():
+        _, _, body = path.read_bytes().partition(b"\n")
+        path.write_bytes(sealed(body.replace(b'"observations":[', question)))
+    assert recalled(house.known()) == recalled(before)
