@@ -9,9 +9,7 @@ No proxy of the environment is used, and a channel is not carried over a fork.
 
 from __future__ import annotations
 
-import os
 import random
-import ssl
 import threading
 import time
 from dataclasses import dataclass
@@ -25,12 +23,13 @@ from pypto_store.remote.blob_store import (
     RemoteRefused,
     RemoteUnavailable,
 )
+from pypto_store.remote.reapi_credentials import channel_credentials
 from pypto_store.remote.reapi_protocol import CAPABILITIES, Method, load_protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from pypto_store.config import RemoteConfig, TlsConfig
+    from pypto_store.config import RemoteConfig
 
 _T = TypeVar("_T")
 
@@ -288,33 +287,4 @@ def _channel(grpc: Any, config: RemoteConfig) -> Any:
     )
     if config.scheme == "grpc":
         return grpc.insecure_channel(target, options)
-    return grpc.secure_channel(target, _credentials(grpc, config.tls), options)
-
-
-def _credentials(grpc: Any, tls: TlsConfig | None) -> Any:
-    certificate = tls and _pem("certificate", tls.certificate)
-    key = (tls and _pem("key", tls.key)) or certificate
-    return grpc.ssl_channel_credentials(
-        root_certificates=(tls and _pem("ca", tls.ca)) or _authorities(),
-        private_key=key,
-        certificate_chain=certificate,
-    )
-
-
-def _pem(name: str, path: str | os.PathLike[str] | None) -> bytes | None:
-    if path is None:
-        return None
-    try:
-        with open(path, "rb") as stream:
-            return stream.read()
-    except OSError as error:
-        raise ValueError(f"TlsConfig.{name}: {error.strerror} ({os.fspath(path)})") from error
-
-
-def _authorities() -> bytes | None:
-    """Those that the system trusts; None (grpcio brings a list) where they are in no one file."""
-    places = ssl.get_default_verify_paths()
-    for path in (places.cafile, places.capath and f"{places.capath}/ca-certificates.crt"):
-        if path and os.path.isfile(path):
-            return _pem("ca", path)
-    return None
+    return grpc.secure_channel(target, channel_credentials(grpc, config.tls), options)

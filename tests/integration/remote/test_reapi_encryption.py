@@ -86,7 +86,16 @@ def test_an_unencrypted_server_is_not_spoken_to(tls: TlsConfig) -> None:
         server.stop()
 
 
-def test_files_that_are_not_there_are_named_at_once(tmp_path: Path) -> None:
-    config = RemoteConfig("grpcs://127.0.0.1:1", tls=TlsConfig(tmp_path / "absent.pem"))
-    with pytest.raises(ValueError, match=r"TlsConfig\.ca: No such file .*absent\.pem"):
-        open_engine(config)
+def test_files_that_cannot_be_used_are_named_at_once(tls: TlsConfig, tmp_path: Path) -> None:
+    (tmp_path / "garbage.pem").write_text("no certificate")
+    absent, garbage = tmp_path / "absent.pem", tmp_path / "garbage.pem"
+    for wrong in (
+        TlsConfig(absent),
+        TlsConfig(garbage),
+        TlsConfig(tls.ca, absent),
+        TlsConfig(tls.ca, garbage),
+        TlsConfig(tls.ca, tls.certificate),
+        TlsConfig(tls.ca, tls.certificate, garbage),
+    ):
+        with pytest.raises(ValueError, match=r"RemoteConfig\.tls cannot be used: .*TlsConfig\("):
+            open_engine(RemoteConfig("grpcs://127.0.0.1:1", tls=wrong))
