@@ -37,6 +37,9 @@ ONLY_USERS_WRITE = """
       limit_except GET { auth_basic "cache"; auth_basic_user_file writers; }"""
 READER, WRITER = ("reader", "look"), ("writer", "touch")
 
+# Started by root it would give its files to another user, whom a sandbox may not have.
+_AS_ROOT = "user root;\n"
+
 _NGINX = """\
 daemon off;
 master_process off;
@@ -88,6 +91,8 @@ def running_nginx(program: Path, directory: Path, access: str = OPEN) -> Iterato
     (directory / "readers").write_text(_users(READER, WRITER), encoding="utf-8")
     (directory / "writers").write_text(_users(WRITER), encoding="utf-8")
     text = _NGINX.format(port=address.rpartition(":")[2], location=_LOCATION, access=access)
+    if os.geteuid() == 0:
+        text = _AS_ROOT + text
     (directory / "nginx.conf").write_text(text, encoding="utf-8")
     argv = [program, "-e", "stderr", "-p", directory, "-c", "nginx.conf"]
     with _running(argv, directory, address):
