@@ -45,14 +45,10 @@ _ENGINES: Mapping[str, Callable[[RemoteConfig], Engine]] = {
 def open_engine(config: RemoteConfig) -> Engine:
     """The engine for a remote. What it hands on was verified; nothing is connected to yet.
 
-    ValueError when the configuration names something that is not there: a scheme without an engine,
-    or files that cannot be used.
+    ValueError when the configuration names files that cannot be used.
     """
-    make = _ENGINES.get(config.scheme)
-    if make is None:
-        schemes = ", ".join(f"{scheme}://" for scheme in _ENGINES)
-        raise ValueError(f"no engine speaks {config.scheme}://; there are {schemes}")
-    engine: Engine = _VerifyingEngine(make(config), config.shown_url)
+    raw = _ENGINES[config.scheme](config)
+    engine: Engine = _VerifyingEngine(raw, config.shown_url)
     return ReadOnlyEngine(engine, config.shown_url) if config.readonly else engine
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+
 import pytest
 from pypto_store import RemoteConfig
 from pypto_store.config import TlsConfig
@@ -10,10 +14,20 @@ from pypto_store.remote.blob_store import BlobDigest, RemoteRefused, source_of
 from pypto_store.remote.engines import open_engine
 
 
-def test_a_scheme_without_an_engine_is_named(monkeypatch):
-    monkeypatch.setattr(engines, "_ENGINES", {"file": None})
-    with pytest.raises(ValueError, match="no engine speaks http://; there are file://"):
-        open_engine(RemoteConfig("http://127.0.0.1:1"))
+def test_every_scheme_has_an_engine_and_no_other_has():
+    with pytest.raises(ValueError, match="must start with one of") as caught:
+        RemoteConfig("none://")
+    assert set(re.findall(r"(\w+)://", str(caught.value))) == set(engines._ENGINES)
+
+
+def test_an_engine_loads_no_transport_of_others():
+    script = (
+        "import sys; from pypto_store import RemoteConfig;"
+        "from pypto_store.remote.engines import open_engine;"
+        "open_engine(RemoteConfig('file:///x')); print(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert not {b"ssl", b"http.client", b"grpc", b"google.protobuf"} & set(loaded.stdout.split())
 
 
 def test_files_that_cannot_be_used_are_named_at_once(tmp_path):
