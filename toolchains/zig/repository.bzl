@@ -3,15 +3,12 @@
 It is fetched only by what depends on it, and again when bazelw's recipe moves it.
 """
 
+load("//build_tools/supplies:repository.bzl", "supply_directory")
+
 visibility("//...")
 
 def _zig_impl(rctx):
-    path = rctx.getenv("PYPTO_ZIG")
-    if not path:
-        fail("PYPTO_ZIG is not set: run ./bazelw in place of bazel")
-    root = rctx.path(path)
-    if not root.get_child(".complete").exists:
-        fail("zig is not there (%s): run ./bazelw setup, then this command again" % path)
+    root = supply_directory(rctx, "PYPTO_ZIG", "zig")
     for name in ("zig", "lib", "LICENSE"):
         rctx.symlink(root.get_child("ziglang", name), name)
     for tool in ("ar", "c++"):
