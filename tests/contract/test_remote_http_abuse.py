@@ -256,7 +256,8 @@ def test_who_is_too_slow_is_down(serve, script):
 
 
 def test_a_body_that_nobody_wants_is_not_waited_for(serve):
-    assert serve(drips_a_refusal, SHORT).blobs.get(BLOB) is None
+    # Longer than SHORT: the head of the answer has to arrive in time, on a busy machine too.
+    assert serve(drips_a_refusal, 3.0).blobs.get(BLOB) is None
 
 
 def test_who_takes_nothing_is_down(serve, monkeypatch):

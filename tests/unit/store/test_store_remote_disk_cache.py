@@ -97,7 +97,15 @@ def test_a_huge_entry_is_refused(root, engine):
         engine.entries.get(BLOB)
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.symlink_to("/dev/zero")])
+@pytest.mark.parametrize(
+    "make",
+    [
+        os.mkfifo,
+        os.mkdir,
+        lambda path: path.symlink_to("/dev/zero"),
+        lambda path: path.symlink_to(__file__),
+    ],
+)
 def test_what_is_no_file_is_not_read(root, engine, make):
     for kind in ("cas", "ac"):
         make(place(root, kind))
