@@ -1,5 +1,6 @@
-#include "factor.h"
 #include <count.h>
+
+#include "factor.h"
 
 extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
   ChipTensor* tensor = reinterpret_cast<ChipTensor*>(args[0]);
