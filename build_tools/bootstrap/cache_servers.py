@@ -84,7 +84,11 @@ def _assemble(prefix: Path, tools: Path, settings: Settings, programs: dict[str,
         [tools / "bin" / "patchelf", "--force-rpath", "--set-rpath", libraries, nginx],
         environ=environ, log=log, doing="patching nginx", remedy=remedy,
     )  # fmt: skip
-    for argv in ([nginx, "-e", "stderr", "-v"], [programs["casd"], "--version"]):
+    trials: list[list[str | Path]] = [
+        [nginx, "-e", "stderr", "-v"],
+        [programs["casd"], "--version"],
+    ]
+    for argv in trials:
         run(argv, environ=environ, log=log, doing=f"trying {argv[0]}", remedy=remedy)
     text = json.dumps({name: str(path) for name, path in programs.items()}, indent=2)
     (prefix / "servers.json").write_text(text + "\n", encoding="utf-8")
