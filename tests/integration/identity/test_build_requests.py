@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from described_toolchains import declare, edit
+from doubling_kernel import KERNELS
 from mutations import PACKAGES, make_writable
 from pypto.runtime.sdk import default_sdk_root
 
@@ -35,16 +36,6 @@ print(json.dumps({
     "key": compiled.artifact_key, "value": float(out[0, 0]), "started": started,
     "stats": dataclasses.asdict(pypto.cache_stats()),
 }))
-"""
-KERNELS = """
-import pypto.language as pl
-
-
-@pl.jit
-def kernel(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
-    with pl.at(level=pl.Level.CORE_GROUP, name_hint="twice"):
-        out = pl.store(pl.mul(pl.load(x, [0, 0], [16, 64]), 2.0), [0, 0], out)
-    return out
 """
 
 

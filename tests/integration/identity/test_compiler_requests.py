@@ -11,20 +11,11 @@ from typing import Any
 
 import pytest
 from compilers import build_program, debian_compilers
+from doubling_kernel import KERNELS
 from mutations import PACKAGES
 
 IMPORT_ROOTS = [str(Path(str(module.__file__)).absolute().parents[1]) for module in PACKAGES]
 
-_KERNELS = """
-import pypto.language as pl
-
-
-@pl.jit
-def kernel(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
-    with pl.at(level=pl.Level.CORE_GROUP, name_hint="twice"):
-        out = pl.store(pl.mul(pl.load(x, [0, 0], [16, 64]), 2.0), [0, 0], out)
-    return out
-"""
 _PROGRAM = """
 import dataclasses, json, sys
 started = []
@@ -65,7 +56,7 @@ def request(top: Path, step: str, environ: dict[str, str]) -> dict[str, Any]:
 
 @pytest.fixture
 def top(tmp_path: Path) -> Path:
-    (tmp_path / "kernels.py").write_text(_KERNELS)
+    (tmp_path / "kernels.py").write_text(KERNELS)
     return tmp_path
 
 

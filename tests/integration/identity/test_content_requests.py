@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doubling_kernel import KERNELS
 from mutations import PACKAGES
 from private_toolchain import PrivateToolchain
 from pypto_toolchains.recall import decode
@@ -32,16 +33,6 @@ compiled = kernels.kernel.warmup()
 stats = dataclasses.asdict(pypto.cache_stats())
 print(json.dumps({"key": compiled.artifact_key, "started": started, "stats": stats}))
 """
-_KERNELS = """
-import pypto.language as pl
-
-
-@pl.jit
-def kernel(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
-    with pl.at(level=pl.Level.CORE_GROUP, name_hint="twice"):
-        out = pl.store(pl.mul(pl.load(x, [0, 0], [16, 64]), 2.0), [0, 0], out)
-    return out
-"""
 
 
 class Processes:
@@ -49,7 +40,7 @@ class Processes:
 
     def __init__(self, top: Path) -> None:
         self.top = top
-        (top / "kernels.py").write_text(_KERNELS)
+        (top / "kernels.py").write_text(KERNELS)
         (top / "scratch").mkdir()
         self.toolchain = PrivateToolchain(top / "toolchain")
         self.toolchain.add_own_headers()
