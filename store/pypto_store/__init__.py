@@ -5,7 +5,9 @@ Usable alone: it knows digests, files and processes, and nothing of what is bein
 
 from __future__ import annotations
 
-from pypto_store.config import CacheConfig, RemoteConfig
+from typing import TYPE_CHECKING, Any
+
+from pypto_store.config import CacheConfig
 from pypto_store.digest import Digest
 from pypto_store.entry import Entry, EntryChanged
 from pypto_store.keys import ArtifactKey, ArtifactSpec, State
@@ -24,6 +26,9 @@ from pypto_store.outcomes import (
 )
 from pypto_store.records import RecordBuilder
 from pypto_store.store import ArtifactStore
+
+if TYPE_CHECKING:
+    from pypto_store.remote_config import RemoteConfig, TlsConfig
 
 __all__ = [
     "ArtifactKey",
@@ -47,5 +52,18 @@ __all__ = [
     "RemoteConfig",
     "State",
     "StorageError",
+    "TlsConfig",
     "iterate_entries",
 ]
+
+# Loaded at first use: a store without a remote needs none of it.
+_OF_REMOTES = ("RemoteConfig", "TlsConfig")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_REMOTES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from pypto_store import remote_config
+
+    value = globals()[name] = getattr(remote_config, name)
+    return value

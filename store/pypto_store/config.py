@@ -1,37 +1,19 @@
 """What a user may say about the store, as values.
 
 Nothing here reads the environment or the file system: capturing a configuration and its
-precedence belong to whoever makes the requests.
+precedence belong to whoever makes the requests. Remotes are described in `remote_config`.
 """
 
 from __future__ import annotations
 
 import os
-import re
-from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
-from urllib.parse import unquote, urlsplit, urlunsplit
+from typing import TYPE_CHECKING
 
-_REMOTE_SCHEMES = ("file", "http", "https", "grpc", "grpcs")
-_ENCRYPTED_SCHEMES = ("https", "grpcs")
-_UPLOADS = ("background", "sync", "off")
-_TIMEOUT_LIMIT = 86_400  # seconds
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HEADER_VALUE = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
-# They belong to the connection or to the framing of a message.
-_OWN_HEADERS = frozenset(
-    (
-        "host connection content-length transfer-encoding accept-encoding expect te trailer upgrade"
-    ).split()
-)
-
-
-def _boolean(name: str, value: object) -> None:
-    if type(value) is not bool:
-        raise TypeError(f"{name} must be True or False, not {value!r}")
+if TYPE_CHECKING:
+    from pypto_store.remote_config import RemoteConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +26,8 @@ class CacheConfig:
     readonly: never write, lock or create bytecode under the root.
     extra_source_paths: files, or directories of Python sources, whose content joins the key.
     extra_fingerprint: an additional application revision that joins the key.
+    remote: where entries that the root lacks are asked for, and published ones offered; None asks
+        nobody. It never joins a key.
     """
 
     enabled: bool = False
@@ -51,12 +35,13 @@ class CacheConfig:
     readonly: bool = False
     extra_source_paths: tuple[Path, ...] = ()
     extra_fingerprint: str | None = None
+    remote: RemoteConfig | None = None
 
     def __post_init__(self) -> None:
-        _boolean("CacheConfig.enabled", self.enabled)
-        _boolean("CacheConfig.readonly", self.readonly)
+        check_boolean("CacheConfig.enabled", self.enabled)
+        check_boolean("CacheConfig.readonly", self.readonly)
         if self.root is not None:
-            object.__setattr__(self, "root", _path("CacheConfig.root", self.root))
+            object.__setattr__(self, "root", checked_path("CacheConfig.root", self.root))
         paths: object = self.extra_source_paths
         if isinstance(paths, (str, bytes, os.PathLike)) or not isinstance(paths, Iterable):
             raise TypeError(
@@ -66,184 +51,27 @@ class CacheConfig:
         object.__setattr__(
             self,
             "extra_source_paths",
-            tuple(_path("CacheConfig.extra_source_paths", item) for item in paths),
+            tuple(checked_path("CacheConfig.extra_source_paths", item) for item in paths),
         )
         if self.extra_fingerprint is not None and type(self.extra_fingerprint) is not str:
             raise TypeError(
                 "CacheConfig.extra_fingerprint must be a str or None, "
                 f"not {self.extra_fingerprint!r}"
             )
+        if self.remote is not None:
+            # Whoever has no remote need not know how one is described.
+            from pypto_store.remote_config import RemoteConfig
+
+            if type(self.remote) is not RemoteConfig:
+                raise TypeError(
+                    f"CacheConfig.remote must be a RemoteConfig or None, not {self.remote!r}"
+                )
 
 
-@dataclass(frozen=True, slots=True)
-class TlsConfig:
-    """What an encrypted connection is checked with; every file is PEM.
-
-    ca: authorities that the server's certificate must come from, in place of the system's.
-    certificate, key: what this client shows of itself; the key may be in the certificate's file.
-    """
-
-    ca: Path | None = None
-    certificate: Path | None = None
-    key: Path | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("ca", "certificate", "key"):
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, _path(f"TlsConfig.{name}", value))
-        if self.key is not None and self.certificate is None:
-            raise ValueError("TlsConfig.key is of no use without TlsConfig.certificate; give both")
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteConfig:
-    """Another place that has artifacts, and how to speak to it.
-
-    url: file:// (an absolute directory, laid out as Bazel's disk cache), http(s):// (Bazel's HTTP
-        cache protocol; a path may precede /ac and /cas) or grpc(s):// (REAPI v2). A name and a
-        password before the host are for the encrypted schemes only.
-    readonly: never store anything there.
-    instance: the name of the part of a server that is meant, grpc(s):// only.
-    headers: further (name, value) pairs that go with every request; not for file://.
-    tls: what encrypted connections are checked with; None is what the system trusts.
-    timeout: seconds that one request may take before the remote counts as down; requests that carry
-        large blobs get more, by their size.
-    upload: when local publications are offered to the remote: "background", "sync" (before the
-        request that made them returns) or "off".
-
-    repr() and `shown_url` show neither passwords nor the values of headers.
-    """
-
-    url: str
-    readonly: bool = False
-    instance: str = ""
-    headers: tuple[tuple[str, str], ...] = ()
-    tls: TlsConfig | None = None
-    timeout: float = 60.0
-    upload: Literal["background", "sync", "off"] = "background"
-
-    def __post_init__(self) -> None:
-        if type(self.url) is not str:
-            raise TypeError(f"RemoteConfig.url must be a str, not {self.url!r}")
-        scheme, _, _ = self.url.partition("://")
-        if fault := _url_fault(self.url, scheme):
-            # What is wrong with an address may be where its password stands: it is not shown.
-            raise ValueError(f"RemoteConfig.url {fault}")
-        _boolean("RemoteConfig.readonly", self.readonly)
-        if type(self.instance) is not str:
-            raise TypeError(f"RemoteConfig.instance must be a str, not {self.instance!r}")
-        if self.instance and scheme not in ("grpc", "grpcs"):
-            raise ValueError(f"RemoteConfig.instance is for grpc:// and grpcs://, not {scheme}://")
-        object.__setattr__(self, "headers", _headers(self.headers))
-        if self.headers and scheme == "file":
-            raise ValueError("RemoteConfig.headers: a file:// remote is sent none; leave them out")
-        if self.tls is not None and type(self.tls) is not TlsConfig:
-            raise TypeError(f"RemoteConfig.tls must be a TlsConfig or None, not {self.tls!r}")
-        if self.tls is not None and scheme not in _ENCRYPTED_SCHEMES:
-            raise ValueError(f"RemoteConfig.tls is for https:// and grpcs://, not {scheme}://")
-        if type(self.timeout) not in (int, float):
-            raise TypeError(f"RemoteConfig.timeout must be seconds, not {self.timeout!r}")
-        if not 0 < self.timeout <= _TIMEOUT_LIMIT:
-            raise ValueError(
-                f"RemoteConfig.timeout must be more than 0 and at most {_TIMEOUT_LIMIT} seconds, "
-                f"not {self.timeout!r}"
-            )
-        if self.upload not in _UPLOADS:
-            raise ValueError(
-                f"RemoteConfig.upload must be one of {', '.join(_UPLOADS)}, not {self.upload!r}"
-            )
-        if self.basic_authorization is not None and "authorization" in {
-            name.lower() for name, _ in self.headers
-        }:
-            raise ValueError(
-                "RemoteConfig.headers has an Authorization and RemoteConfig.url a name; keep one"
-            )
-
-    @property
-    def scheme(self) -> str:
-        """What stands before :// in the URL."""
-        return urlsplit(self.url).scheme
-
-    @property
-    def shown_url(self) -> str:
-        """The URL without name and password, for messages."""
-        parts = urlsplit(self.url)
-        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-
-    @property
-    def basic_authorization(self) -> str | None:
-        """The value of the Authorization header for the name in the URL; None without one."""
-        parts = urlsplit(self.url)
-        if parts.username is None:
-            return None
-        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        return f"Basic {b64encode(pair.encode()).decode('ascii')}"
-
-    def __repr__(self) -> str:
-        names = ", ".join(name for name, _ in self.headers)
-        return (
-            f"RemoteConfig(url={self.shown_url!r}, readonly={self.readonly}, "
-            f"instance={self.instance!r}, headers=({names}), tls={self.tls!r}, "
-            f"timeout={self.timeout!r}, upload={self.upload!r})"
-        )
-
-
-def _url_fault(url: str, scheme: str) -> str | None:
-    """What makes a URL unusable, without the URL; None if it is usable."""
-    if scheme not in _REMOTE_SCHEMES or not url.startswith(f"{scheme}://"):
-        schemes = ", ".join(f"{scheme}://" for scheme in _REMOTE_SCHEMES)
-        return f"must start with one of {schemes}"
-    if not all(0x21 <= ord(character) <= 0x7E for character in url):
-        return "must be ASCII without blanks; write other characters as %XX"
-    try:
-        parts = urlsplit(url)
-        host, port, user = parts.hostname, parts.port, parts.username
-    except ValueError as error:
-        return f"has no usable address ({error})"
-    if parts.query or parts.fragment or "?" in url or "#" in url:
-        return "can have neither ? nor #; write them as %3F and %23 in a path"
-    if scheme == "file":
-        if parts.netloc not in ("", "localhost"):
-            return "of file:// must have three slashes and an absolute directory: file:///var/cache"
-        if not parts.path.startswith("/") or not is_path(unquote(parts.path)):
-            return "of file:// must name an absolute directory: file:///var/cache"
-        return None
-    if not host:
-        return "names no host"
-    if port == 0:
-        return "has port 0, which nobody can listen on"
-    if scheme in ("grpc", "grpcs") and parts.path not in ("", "/"):
-        return "of grpc:// has no path; RemoteConfig.instance names the part of a server"
-    if user is not None and scheme not in _ENCRYPTED_SCHEMES:
-        return (
-            "has a name before the host, which would be sent unencrypted; use https:// or grpcs://"
-        )
-    if user is not None and ":" in unquote(user):
-        return "has a colon in the name before the host, which Basic authentication cannot say"
-    return None
-
-
-def _headers(value: object) -> tuple[tuple[str, str], ...]:
-    """Checked headers; a value is never part of a message."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise TypeError("RemoteConfig.headers must be a tuple of (name, value) pairs")
-    pairs: list[tuple[str, str]] = []
-    for item in value:
-        if not isinstance(item, tuple) or [type(part) for part in item] != [str, str]:
-            raise TypeError("RemoteConfig.headers must be (name, value) pairs of str")
-        name, text = item
-        if _HEADER_NAME.fullmatch(name) is None:
-            raise ValueError(f"RemoteConfig.headers: {name!r} is no name of a header")
-        if name.lower() in _OWN_HEADERS:
-            raise ValueError(f"RemoteConfig.headers: {name} is set by the client; leave it out")
-        if _HEADER_VALUE.fullmatch(text) is None:
-            raise ValueError(
-                f"RemoteConfig.headers: the value of {name} must be printable ASCII without blanks "
-                "around it"
-            )
-        pairs.append((name, text))
-    return tuple(pairs)
+def check_boolean(name: str, value: object) -> None:
+    """TypeError unless the field `name` was given True or False."""
+    if type(value) is not bool:
+        raise TypeError(f"{name} must be True or False, not {value!r}")
 
 
 def is_path(text: str) -> bool:
@@ -254,7 +82,8 @@ def is_path(text: str) -> bool:
         return False
 
 
-def _path(name: str, value: object) -> Path:
+def checked_path(name: str, value: object) -> Path:
+    """What the field `name` was given, as a path; TypeError if it is none."""
     if isinstance(value, str) or (isinstance(value, os.PathLike) and not isinstance(value, bytes)):
         text = os.fspath(value)
         if isinstance(text, str) and is_path(text):

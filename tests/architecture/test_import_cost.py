@@ -49,6 +49,16 @@ def test_importing_the_store_loads_nothing_of_the_product() -> None:
     assert not loaded & HEAVY
 
 
+def test_nothing_of_remotes_is_loaded_without_one() -> None:
+    statement = (
+        "import pypto, pypto.jit.resolve, pypto_store.building;"
+        "pypto.CacheConfig(enabled=True); pypto.cache_stats()"
+    )
+    loaded = _loaded_after(statement)
+    assert not {name for name in loaded if name.startswith("pypto_store.remote")}
+    assert not loaded & {"grpc", "google.protobuf", "ssl", "http.client", "cryptography"}
+
+
 @pytest.mark.parametrize(
     "statement", ["import pypto", "import pypto.language, pypto.runtime, pypto.ir, pypto.jit"]
 )

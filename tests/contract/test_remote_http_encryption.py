@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 from http_cache_server import HttpCacheServer
 from pypto_store import RemoteConfig
-from pypto_store.config import TlsConfig
 from pypto_store.remote.blob_store import BlobDigest, RemoteProtocolError, RemoteUnavailable
 from pypto_store.remote.engines import open_engine
 from pypto_store.remote.testing import LARGE, EngineContract, fetch, put
+from pypto_store.remote_config import TlsConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import FileIO
 
-    from pypto_store.config import RemoteConfig
     from pypto_store.digest import Digest
+    from pypto_store.remote_config import RemoteConfig
 
 _REFUSALS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _OTHER_THINGS = frozenset({errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.ENXIO})

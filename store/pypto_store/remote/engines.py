@@ -11,7 +11,7 @@ from pypto_store.remote.verifying import VerifyingBlobs
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from pypto_store.config import RemoteConfig
+    from pypto_store.remote_config import RemoteConfig
 
 
 def _disk_cache(config: RemoteConfig) -> Engine:

@@ -36,7 +36,7 @@ from pypto_store.remote.one_by_one import OneByOneBlobs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pypto_store.config import RemoteConfig, TlsConfig
+    from pypto_store.remote_config import RemoteConfig, TlsConfig
 
 SLOWEST = 1 << 20  # bytes per second; whoever moves less gets no more time for it
 

@@ -35,7 +35,7 @@ from pypto_store.remote.reapi_server import NOT_FOUND, OK, ReapiServer, StreamBr
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from pypto_store.config import RemoteConfig
+    from pypto_store.remote_config import RemoteConfig
 
 _FRAMING = 128  # bytes of one blob in a batch beside its own, at most
 _ASKED_AT_ONCE = 10_000  # digests of one FindMissingBlobs: less than a megabyte

@@ -11,7 +11,7 @@ import ssl
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pypto_store.config import TlsConfig
+    from pypto_store.remote_config import TlsConfig
 
 
 def channel_credentials(grpc: Any, tls: TlsConfig | None) -> Any:

@@ -29,7 +29,7 @@ from pypto_store.remote.reapi_protocol import CAPABILITIES, Method, load_protoco
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from pypto_store.config import RemoteConfig
+    from pypto_store.remote_config import RemoteConfig
 
 _T = TypeVar("_T")
 

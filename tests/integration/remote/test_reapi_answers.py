@@ -8,7 +8,6 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from pypto_store.config import RemoteConfig
 from pypto_store.remote import reapi_protocol
 from pypto_store.remote.blob_store import (
     BlobDigest,
@@ -32,6 +31,7 @@ from pypto_store.remote.reapi_protocol import (
     WRITE,
 )
 from pypto_store.remote.testing import ACTION, LARGE, SMALL, fetch, put
+from pypto_store.remote_config import RemoteConfig
 
 grpc = pytest.importorskip("grpc", reason="pypto[remote] is not installed")
 from scripted_reapi import ScriptedReapi, failing, message  # noqa: E402 - needs grpc

@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from pypto_store.config import RemoteConfig
 from pypto_store.remote.blob_store import BlobDigest, Engine, RemoteUnavailable
 from pypto_store.remote.engines import open_engine
 from pypto_store.remote.testing import SMALL, EngineContract, fetch, put
+from pypto_store.remote_config import RemoteConfig
 from servers import running_casd
 
 pytest.importorskip("grpc", reason="pypto[remote] is not installed")

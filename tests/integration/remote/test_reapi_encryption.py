@@ -8,11 +8,11 @@ from pathlib import Path
 
 import certificates
 import pytest
-from pypto_store.config import RemoteConfig, TlsConfig
 from pypto_store.remote.blob_store import RemoteUnavailable
 from pypto_store.remote.engines import open_engine
 from pypto_store.remote.reapi_protocol import GET_ENTRY
 from pypto_store.remote.testing import ACTION
+from pypto_store.remote_config import RemoteConfig, TlsConfig
 
 grpc = pytest.importorskip("grpc", reason="pypto[remote] is not installed")
 from scripted_reapi import ScriptedReapi  # noqa: E402 - needs grpc

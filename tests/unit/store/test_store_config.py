@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pypto_store import CacheConfig
+from pypto_store import CacheConfig, RemoteConfig
 
 
 def test_defaults_are_off():
@@ -13,6 +13,7 @@ def test_defaults_are_off():
     assert config.readonly is False
     assert config.extra_source_paths == ()
     assert config.extra_fingerprint is None
+    assert config.remote is None
 
 
 def test_config_is_an_immutable_value():
@@ -44,8 +45,15 @@ def test_paths_are_normalised_to_path_objects():
         {"root": "\ud800"},
         {"extra_source_paths": 5},
         {"extra_fingerprint": 1},
+        {"remote": "file:///x"},
     ],
 )
 def test_wrong_types_are_refused_by_name(fields):
     with pytest.raises(TypeError, match=next(iter(fields))):
         CacheConfig(**fields)
+
+
+def test_a_remote_is_part_of_the_value():
+    config = CacheConfig(remote=RemoteConfig("file:///x"))
+    assert config == CacheConfig(remote=RemoteConfig("file:///x")) != CacheConfig()
+    assert hash(config) == hash(CacheConfig(remote=RemoteConfig("file:///x")))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from pypto_store import RemoteConfig
-from pypto_store.config import TlsConfig
+from pypto_store.remote_config import TlsConfig
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,7 @@ def test_urls_of_every_scheme(url):
     assert config.url == url and config.scheme == url.partition(":")[0]
     assert (config.readonly, config.instance, config.headers, config.tls) == (False, "", (), None)
     assert (config.timeout, config.upload) == (60.0, "background")
+    assert (config.credential_helper, config.trusted_keys, config.signing_key) == (None, (), None)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,7 @@ def test_impossible_urls_are_refused_and_not_shown(url, says):
 
 
 H = "http://x"
+KEY = "ed25519:" + base64.b64encode(bytes(range(32))).decode()
 
 
 @pytest.mark.parametrize(
@@ -89,6 +91,14 @@ H = "http://x"
         ({"url": H, "timeout": float("inf")}, "timeout"),
         ({"url": H, "upload": "later"}, "upload"),
         ({"url": "https://n:secret@x", "headers": (("Authorization", "secret"),)}, "keep one"),
+        ({"url": "file:///x", "credential_helper": "/helper"}, "credential_helper"),
+        ({"url": H, "trusted_keys": (KEY, "secret")}, "number 2"),
+        ({"url": H, "trusted_keys": (KEY.removeprefix("ed25519:"),)}, "number 1"),
+        ({"url": H, "trusted_keys": (f"{KEY} ",)}, "number 1"),
+        ({"url": H, "trusted_keys": (KEY.rstrip("="),)}, "number 1"),
+        ({"url": H, "trusted_keys": (KEY.replace("Hh8=", "Hh9="),)}, "number 1"),
+        ({"url": H, "trusted_keys": ("ed25519:secret==",)}, "number 1"),
+        ({"url": H, "trusted_keys": ("ed25519:" + "A" * 44,)}, "number 1"),
     ],
 )
 def test_impossible_values_are_refused_by_name(fields, says):
@@ -111,6 +121,11 @@ def test_impossible_values_are_refused_by_name(fields, says):
         {"tls": {"ca": "x"}},
         {"timeout": "60"},
         {"timeout": True},
+        {"credential_helper": b"/helper"},
+        {"trusted_keys": KEY},
+        {"trusted_keys": (KEY.encode(),)},
+        {"trusted_keys": 1},
+        {"signing_key": ""},
     ],
 )
 def test_wrong_types_are_refused_by_name(fields):
@@ -136,3 +151,16 @@ def test_a_name_in_the_url_becomes_a_header_and_is_shown_nowhere():
     assert config.shown_url == "https://x:8443/p"
     assert "sec" not in repr(config) and "X-Key" in repr(config)
     assert RemoteConfig("https://x").basic_authorization is None
+
+
+def test_what_proves_entries_is_a_value():
+    config = RemoteConfig(
+        H, trusted_keys=[KEY], signing_key="/key.pem", credential_helper="/helper"
+    )  # type: ignore[arg-type]
+    assert config.trusted_keys == (KEY,)
+    assert (config.signing_key, config.credential_helper) == (Path("/key.pem"), Path("/helper"))
+    again = RemoteConfig(
+        H, trusted_keys=(KEY,), signing_key=Path("/key.pem"), credential_helper=Path("/helper")
+    )
+    assert config == again and hash(config) == hash(again)
+    assert KEY in repr(config)

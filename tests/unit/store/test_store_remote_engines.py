@@ -8,10 +8,10 @@ import sys
 
 import pytest
 from pypto_store import RemoteConfig
-from pypto_store.config import TlsConfig
 from pypto_store.remote import engines
 from pypto_store.remote.blob_store import BlobDigest, RemoteRefused, source_of
 from pypto_store.remote.engines import open_engine
+from pypto_store.remote_config import TlsConfig
 
 
 def test_every_scheme_has_an_engine_and_no_other_has():
