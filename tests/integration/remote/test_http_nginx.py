@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 import servers
-from pypto_store.config import RemoteConfig
+from pypto_store import RemoteConfig
 from pypto_store.remote.blob_store import BlobDigest, Engine, RemoteRefused
 from pypto_store.remote.engines import open_engine
 from pypto_store.remote.testing import ACTION, SMALL, EngineContract, encoded_entry, fetch, put
+from remotes import authorization
 
 _DIGEST = BlobDigest.of(SMALL)
 
 
 def _engine(address: str, user: tuple[str, str] | None = None, *, readonly: bool = False) -> Engine:
-    headers = ()
-    if user is not None:
-        pair = base64.b64encode(":".join(user).encode()).decode()
-        headers = (("Authorization", f"Basic {pair}"),)
+    headers = () if user is None else authorization(user)
     return open_engine(RemoteConfig(f"http://{address}/pypto", headers=headers, readonly=readonly))
 
 
