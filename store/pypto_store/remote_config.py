@@ -7,7 +7,7 @@ them.
 from __future__ import annotations
 
 import re
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +15,11 @@ from typing import Literal
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from pypto_store.config import check_boolean, checked_path, is_path
+from pypto_store.remote.public_key import parse_key
 
 _REMOTE_SCHEMES = ("file", "http", "https", "grpc", "grpcs")
 _ENCRYPTED_SCHEMES = ("https", "grpcs")
 _UPLOADS = ("background", "sync", "off")
-_KEY_PREFIX = "ed25519:"
-_KEY_SIZE = 32  # bytes of a public key
 _TIMEOUT_LIMIT = 86_400  # seconds
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
@@ -231,22 +230,9 @@ def _trusted_keys(value: object) -> tuple[str, ...]:
     for item in value:
         if type(item) is not str:
             raise TypeError("RemoteConfig.trusted_keys must be a tuple of str")
-        if _public_key(item) is None:
-            raise ValueError(
-                f"RemoteConfig.trusted_keys: number {len(keys) + 1} is no public key, which is "
-                f"{_KEY_PREFIX!r} and the base64 of {_KEY_SIZE} bytes"
-            )
+        try:
+            parse_key(item)
+        except ValueError as error:
+            raise ValueError(f"RemoteConfig.trusted_keys: number {len(keys) + 1} {error}") from None
         keys.append(item)
     return tuple(keys)
-
-
-def _public_key(text: str) -> bytes | None:
-    """The bytes of a public key; None for any other spelling than the one."""
-    if not text.startswith(_KEY_PREFIX):
-        return None
-    written = text.removeprefix(_KEY_PREFIX)
-    try:
-        key = b64decode(written, validate=True)
-    except ValueError:
-        return None
-    return key if len(key) == _KEY_SIZE and b64encode(key).decode("ascii") == written else None

@@ -31,3 +31,4 @@ def test_what_the_tools_draw_and_pack_with_is_asked_for(wheel):
     assert "rich>=13.7" in wanted
     assert "zstandard>=0.22; extra == 'bundles'" in wanted
     assert "pyelftools>=0.29; extra == 'content'" in wanted
+    assert "cryptography>=42; extra == 'signing'" in wanted
