@@ -21,6 +21,7 @@ _REMOTE_SCHEMES = ("file", "http", "https", "grpc", "grpcs")
 _ENCRYPTED_SCHEMES = ("https", "grpcs")
 _UPLOADS = ("background", "sync", "off")
 _TIMEOUT_LIMIT = 86_400  # seconds
+_LOOPBACK = re.compile(r"localhost|::1|127(?:\.[0-9]{1,3}){3}")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
 # They belong to the connection or to the framing of a message.
@@ -68,7 +69,7 @@ class RemoteConfig:
     upload: when local publications are offered to the remote: "background", "sync" (before the
         request that made them returns) or "off".
     credential_helper: a program that says which headers requests need, by the protocol of Bazel's
-        credential helpers; not for file://.
+        credential helpers; for the encrypted schemes, and for this very host.
     trusted_keys: if there are any, an entry is used only with a signature by one of them. Each is
         "ed25519:" and the base64 of the 32 bytes of a public key.
     signing_key: a PEM file (PKCS #8) with the private Ed25519 key that signs what is stored.
@@ -127,11 +128,8 @@ class RemoteConfig:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, checked_path(f"RemoteConfig.{name}", value))
-        if self.credential_helper is not None and scheme == "file":
-            raise ValueError(
-                "RemoteConfig.credential_helper: a file:// remote asks for no credentials; leave "
-                "it out"
-            )
+        if self.credential_helper is not None and (fault := _helper_fault(self.url, scheme)):
+            raise ValueError(f"RemoteConfig.credential_helper: {fault}")
         object.__setattr__(self, "trusted_keys", _trusted_keys(self.trusted_keys))
 
     @property
@@ -220,6 +218,19 @@ def _headers(value: object) -> tuple[tuple[str, str], ...]:
             )
         pairs.append((name, text))
     return tuple(pairs)
+
+
+def _helper_fault(url: str, scheme: str) -> str | None:
+    """What makes a credential helper of no use, or a danger; None if nothing does."""
+    if scheme == "file":
+        return "a file:// remote asks for no credentials; leave it out"
+    host = urlsplit(url).hostname or ""
+    if scheme in _ENCRYPTED_SCHEMES or _LOOPBACK.fullmatch(host) is not None:
+        return None
+    return (
+        "what it says would be sent unencrypted; use https:// or grpcs:// for any other host than "
+        "this one"
+    )
 
 
 def _trusted_keys(value: object) -> tuple[str, ...]:

@@ -92,6 +92,8 @@ KEY = "ed25519:" + base64.b64encode(bytes(range(32))).decode()
         ({"url": H, "upload": "later"}, "upload"),
         ({"url": "https://n:secret@x", "headers": (("Authorization", "secret"),)}, "keep one"),
         ({"url": "file:///x", "credential_helper": "/helper"}, "credential_helper"),
+        ({"url": H, "credential_helper": "/helper"}, "unencrypted"),
+        ({"url": "grpc://127.example", "credential_helper": "/helper"}, "unencrypted"),
         ({"url": H, "trusted_keys": (KEY, "secret")}, "number 2"),
         ({"url": H, "trusted_keys": (KEY.removeprefix("ed25519:"),)}, "number 1"),
         ({"url": H, "trusted_keys": (f"{KEY} ",)}, "number 1"),
@@ -155,12 +157,22 @@ def test_a_name_in_the_url_becomes_a_header_and_is_shown_nowhere():
 
 def test_what_proves_entries_is_a_value():
     config = RemoteConfig(
-        H, trusted_keys=[KEY], signing_key="/key.pem", credential_helper="/helper"
+        "https://x", trusted_keys=[KEY], signing_key="/key.pem", credential_helper="/helper"
     )  # type: ignore[arg-type]
     assert config.trusted_keys == (KEY,)
     assert (config.signing_key, config.credential_helper) == (Path("/key.pem"), Path("/helper"))
     again = RemoteConfig(
-        H, trusted_keys=(KEY,), signing_key=Path("/key.pem"), credential_helper=Path("/helper")
+        "https://x",
+        trusted_keys=(KEY,),
+        signing_key=Path("/key.pem"),
+        credential_helper=Path("/helper"),
     )
     assert config == again and hash(config) == hash(again)
     assert KEY in repr(config)
+
+
+@pytest.mark.parametrize("host", ["localhost", "[::1]", "127.0.0.1:8080"])
+@pytest.mark.parametrize("scheme", ["http", "grpc"])
+def test_a_credential_helper_may_speak_to_this_host(scheme, host):
+    url = f"{scheme}://{host}"
+    assert RemoteConfig(url, credential_helper=Path("/helper")).credential_helper is not None
