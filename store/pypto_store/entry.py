@@ -14,6 +14,7 @@ from pypto_store.paths import MANIFEST_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from io import FileIO
 
     from pypto_store.keys import ArtifactKey, ArtifactSpec
     from pypto_store.manifest import FileRecord, Manifest
@@ -69,6 +70,14 @@ class Entry:
         parts: list[bytes] = []
         self._check(self._record(path), parts.append)
         return b"".join(parts)
+
+    def open(self, path: str) -> FileIO:
+        """One payload file, for whoever compares what it reads with the manifest's record.
+
+        KeyError if the inventory does not have it; EntryChanged if it is no regular file any more;
+        OSError if it cannot be opened.
+        """
+        return os.fdopen(self._open(self._record(path)), "rb", buffering=0)
 
     def verify(self, path: str) -> None:
         """Read one payload file again and compare it with what was validated.

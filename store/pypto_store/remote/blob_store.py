@@ -13,6 +13,7 @@ no other exception out. What a source of the caller's raises is passed on, and n
       RemoteRefused          there, but not for this client: credentials, or permission to write
       RemoteProtocolError    there, but what it says makes no sense, or is not to be trusted
         CorruptBlob          it gave other bytes than those that were asked for
+        RejectedEntry        an entry that is not what its name says, or not from whom it has to be
 """
 
 from __future__ import annotations
@@ -189,3 +190,7 @@ class RemoteProtocolError(RemoteFault):
 
 class CorruptBlob(RemoteProtocolError):
     """The bytes that arrived are not those that the digest names."""
+
+
+class RejectedEntry(RemoteProtocolError):
+    """What stands under an entry's name is not used: the entry is at fault, not the transport."""
