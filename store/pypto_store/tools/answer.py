@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol
 
@@ -39,7 +39,7 @@ class CommandError(Exception):
 class Answer:
     """What a command found, for both kinds of reader.
 
-    document: JSON values only; the frame adds `schema_version` and `root`.
+    document: JSON values only; the frame adds `schema_version`, and `root` where there is one.
     paint: shows the same on a terminal. Only there is rich imported, so only inside of it.
     beside_data: standard output carries what the command made, so the rest goes to standard error.
     """
@@ -67,8 +67,10 @@ class Progress(Protocol):
 class Surroundings:
     """What a command may know of the world beside its options.
 
-    root: the store, absolute. now: seconds since the epoch. cwd: for relative paths of arguments.
-    temporary: an absolute directory for temporary files, which nobody has tried out.
+    root: the store, absolute; "" for a command that is about none. now: seconds since the epoch.
+    cwd: for relative paths of arguments. temporary: an absolute directory for temporary files,
+    which nobody has tried out. environ: the variables of the process, of which those that name a
+    remote are read.
     """
 
     root: str
@@ -76,3 +78,4 @@ class Surroundings:
     now: float
     cwd: str
     temporary: str
+    environ: Mapping[str, str] = field(default_factory=dict)

@@ -30,8 +30,13 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "export": "pack entries into one file, for another store",
         "import": "add the entries of such a file",
         "report": "write a page about everything that is there",
+        "keygen": "make a key that signs what is sent to a remote",
     }
 )
+# These are about no store.
+_WITHOUT_ROOT = frozenset({"keygen"})
+# These are about a store or a bundle in its place; what a bundle is to each.
+_ROOT_OR_BUNDLE: Mapping[str, str] = MappingProxyType({})
 
 
 class _Command(Protocol):
@@ -68,11 +73,13 @@ def run(arguments: Sequence[str], edge: Edge) -> int:
 
 def _answer(command: _Command, options: argparse.Namespace, edge: Edge) -> Answer:
     try:
-        return command.run(options, _surroundings(options.root, edge))
+        return command.run(options, _surroundings(_root(options), edge))
     except OSError as error:
+        place = vars(options).get("root") or options.command
         # That of a call on a descriptor is the descriptor's number.
         named = isinstance(error.filename, (str, bytes))
-        place = os.fsdecode(error.filename) if named else options.root
+        if named:
+            place = os.fsdecode(error.filename)
         told = f"{place}: {error.strerror or error}"
         raise CommandError(f"{told}; check the path and its permissions") from error
 
@@ -95,19 +102,35 @@ def _parser(
     for name, summary in COMMANDS.items():
         own = subparsers.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
         if name == chosen and command is not None:
-            given = environ.get(ROOT_VARIABLE) or None
-            own.add_argument(
-                "--root",
-                metavar="DIRECTORY",
-                default=given,
-                required=given is None,
-                help=f"the store's directory (default: ${ROOT_VARIABLE})",
-            )
+            if name not in _WITHOUT_ROOT:
+                _add_root(own, name, environ.get(ROOT_VARIABLE) or None)
             own.add_argument(
                 "--json", action="store_true", help="print JSON, as where no terminal is"
             )
             command.add_arguments(own)
     return parser
+
+
+def _root(options: argparse.Namespace) -> str:
+    """The store that a command is about, absolute; "" where it is about none."""
+    if options.command in _WITHOUT_ROOT:
+        return ""
+    if options.command in _ROOT_OR_BUNDLE and options.bundle is not None:
+        return ""  # the root of the environment is not meant
+    root: str = options.root
+    return os.path.abspath(root)
+
+
+def _add_root(parser: argparse.ArgumentParser, command: str, given: str | None) -> None:
+    one_of = parser.add_mutually_exclusive_group(required=given is None)
+    one_of.add_argument(
+        "--root",
+        metavar="DIRECTORY",
+        default=given,
+        help=f"the store's directory (default: ${ROOT_VARIABLE})",
+    )
+    if command in _ROOT_OR_BUNDLE:
+        one_of.add_argument("--bundle", metavar="FILE", help=_ROOT_OR_BUNDLE[command])
 
 
 def _surroundings(root: str, edge: Edge) -> Surroundings:
@@ -116,7 +139,7 @@ def _surroundings(root: str, edge: Edge) -> Surroundings:
         progress = TerminalProgress(edge.err, time.monotonic)
     named = edge.environ.get("TMPDIR", "")
     temporary = named if os.path.isabs(named) else "/tmp"  # noqa: S108 - for random names below it
-    return Surroundings(os.path.abspath(root), progress, time.time(), _directory(), temporary)
+    return Surroundings(root, progress, time.time(), _directory(), temporary, edge.environ)
 
 
 def _directory() -> str:
@@ -131,6 +154,8 @@ def _print(answer: Answer, options: argparse.Namespace, out: TextIO) -> None:
     if out.isatty() and not options.json:
         answer.paint(console_on(out))
         return
-    document = {"schema_version": SCHEMA, "root": os.path.abspath(options.root), **answer.document}
+    root = _root(options)
+    about = {"root": root} if root else {}
+    document = {"schema_version": SCHEMA, **about, **answer.document}
     json.dump(document, out, indent=2, sort_keys=True)
     out.write("\n")

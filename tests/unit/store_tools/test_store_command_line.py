@@ -124,7 +124,9 @@ def test_each_command_explains_itself(name, capsys):
     with pytest.raises(SystemExit) as stopped:
         run([name, "--help"], Edge({}, sys.stdout, sys.stderr))
     assert stopped.value.code == 0
-    assert "--root" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "--json" in told
+    assert ("--root" in told) == (name != "keygen")
 
 
 def test_without_a_terminal_nothing_but_the_standard_library_is_needed(root):
