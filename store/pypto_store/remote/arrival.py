@@ -74,7 +74,7 @@ class _Filling:
         self._directory = directory
         self._files: dict[BlobDigest, list[FileRecord]] = {}
         for record in files:
-            self._files.setdefault(blob_of(record.sha256, record.size), []).append(record)
+            self._files.setdefault(blob_of(record), []).append(record)
 
     def complete(self) -> bool:
         """Write every file; False as soon as a blob is not there."""

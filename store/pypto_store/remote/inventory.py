@@ -1,8 +1,13 @@
 """What an entry at a remote consists of, decided before any of its payload is asked for.
 
 An entry is an ActionResult whose output files are the payload, its manifest and, where somebody
-signed that, the signatures. All of it is hostile until the manifest was seen to be acceptable, of
-the right key and specification, and to list exactly those files. Nothing here writes anything.
+signed that, the signatures.
+
+The manifest decides, and need not be fetched for it. There is one spelling of a manifest, so the
+key and the specification that are asked for and the files that the entry lists make its bytes; the
+entry is acceptable exactly when it names the blob of these bytes as its manifest, and when whoever
+has to vouch for them does. What a hostile remote says is therefore never parsed as JSON, and a
+manifest of another key, specification or inventory is another blob. Nothing here writes anything.
 """
 
 from __future__ import annotations
@@ -11,8 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from pypto_store.digest import Digest
-from pypto_store.manifest import SIZE_LIMIT as MANIFEST_LIMIT
-from pypto_store.manifest import Manifest, ManifestError, parse
+from pypto_store.manifest import FileRecord, Manifest, ManifestError
 from pypto_store.paths import MANIFEST_NAME, SIGNATURE_NAME
 from pypto_store.remote.blob_store import ENTRY_LIMIT, BlobDigest, RejectedEntry
 from pypto_store.remote.messages import ActionResult, MessageError, OutputFile
@@ -39,26 +43,23 @@ class Inventory:
     blobs: frozenset[BlobDigest]
 
 
-def blob_of(sha256: str, size: int) -> BlobDigest:
-    """The blob of a file that a checked manifest lists."""
-    return BlobDigest(Digest(sha256), size)
+def blob_of(record: FileRecord) -> BlobDigest:
+    """The blob of a file that a manifest lists."""
+    return BlobDigest(Digest(record.sha256), record.size)
 
 
 def output_files(
     manifest: Manifest, encoded: bytes, signatures: bytes | None
-) -> dict[str, OutputFile]:
-    """The output files of an entry by path: those that the manifest lists, itself, its signatures.
+) -> tuple[OutputFile, ...]:
+    """The output files of an entry: those that the manifest lists, itself, and its signatures.
 
     encoded: the manifest's bytes.
     """
-    files = {
-        path: OutputFile(path, blob_of(sha256, size), executable)
-        for path, size, sha256, executable in manifest.files
-    }
-    files[MANIFEST_NAME] = OutputFile(MANIFEST_NAME, BlobDigest.of(encoded))
+    files = [OutputFile(file.path, blob_of(file), file.executable) for file in manifest.files]
+    files.append(OutputFile(MANIFEST_NAME, BlobDigest.of(encoded)))
     if signatures is not None:
-        files[SIGNATURE_NAME] = OutputFile(SIGNATURE_NAME, BlobDigest.of(signatures))
-    return files
+        files.append(OutputFile(SIGNATURE_NAME, BlobDigest.of(signatures)))
+    return tuple(files)
 
 
 def size_fault(manifest: Manifest) -> str | None:
@@ -74,7 +75,7 @@ def size_fault(manifest: Manifest) -> str | None:
 
 
 class EntryReader:
-    """Reads what stands under one name at a remote, and decides on it.
+    """Decides on what stands under one name at a remote.
 
     blobs: verified ones, as `open_engine` gives them. url: the remote, for faults.
     """
@@ -87,28 +88,27 @@ class EntryReader:
     def decide(
         self, entry: bytes, key: ArtifactKey, spec: ArtifactSpec, trust: Trust
     ) -> Inventory | None:
-        """What `entry` consists of; None when its manifest or signatures are not there any more.
+        """What `entry` consists of; None when its signatures are not there any more.
 
         RejectedEntry unless it is one of `key` and `spec` that `trust` accepts, and every other
-        RemoteFault that reading two blobs may have.
+        RemoteFault that reading a blob may have.
         """
         files = self._files(entry)
-        found = self._documents(files)
-        if found is None:
-            return None
-        encoded, signatures = found
+        blobs = frozenset(file.digest for file in files.values())
+        claimed = files.pop(MANIFEST_NAME, None)
+        signed = files.pop(SIGNATURE_NAME, None)
+        manifest, encoded = self._manifest(files, key, spec)
+        if claimed != OutputFile(MANIFEST_NAME, BlobDigest.of(encoded)):
+            self._reject(
+                f"its {MANIFEST_NAME} is not that of this key, this specification and these files"
+            )
+        signatures = None
+        if signed is not None:
+            signatures = self._signatures(signed)
+            if signatures is None:
+                return None
         if reason := trust.fault(encoded, signatures):
             self._reject(reason)
-        try:
-            manifest = parse(encoded, key=key, spec=spec)
-        except ManifestError as error:
-            self._reject(f"{MANIFEST_NAME}: {error}")
-        if reason := size_fault(manifest):
-            self._reject(reason)
-        expected = output_files(manifest, encoded, signatures)
-        if files != expected:
-            self._reject(_difference(files, expected))
-        blobs = frozenset(file.digest for file in files.values())
         return Inventory(manifest, signatures is not None, blobs)
 
     def _files(self, entry: bytes) -> dict[str, OutputFile]:
@@ -124,29 +124,31 @@ class EntryReader:
         files = {file.path: file for file in result.output_files}
         if len(files) != len(result.output_files):
             self._reject("it lists a file twice")
-        if len(files) > FILES_LIMIT + 2:
-            self._reject(f"it lists {len(files)} files, but {FILES_LIMIT} is the limit")
         return files
 
-    def _documents(self, files: dict[str, OutputFile]) -> tuple[bytes, bytes | None] | None:
-        """The bytes of the manifest and of its signatures, if any; None when one is gone."""
-        manifest = files.get(MANIFEST_NAME)
-        if manifest is None:
-            self._reject(f"it lists no {MANIFEST_NAME}")
-        self._check_size(manifest, MANIFEST_LIMIT)
-        wanted = [manifest.digest]
-        signatures = files.get(SIGNATURE_NAME)
-        if signatures is not None:
-            self._check_size(signatures, SIGNATURES_LIMIT)
-            wanted.append(signatures.digest)
-        found = self._blobs.get_many(wanted)
-        if any(digest not in found for digest in wanted):
-            return None
-        return found[manifest.digest], None if signatures is None else found[signatures.digest]
+    def _manifest(
+        self, files: dict[str, OutputFile], key: ArtifactKey, spec: ArtifactSpec
+    ) -> tuple[Manifest, bytes]:
+        """The only manifest that an entry of these payload files can have, and its bytes."""
+        records = tuple(
+            FileRecord(path, file.digest.size, file.digest.sha256.hex, file.executable)
+            for path, file in sorted(files.items())
+        )
+        try:
+            manifest = Manifest(key, spec, records)
+            if reason := size_fault(manifest):
+                self._reject(reason)
+            return manifest, manifest.encode()
+        except ManifestError as error:
+            self._reject(str(error))
 
-    def _check_size(self, file: OutputFile, limit: int) -> None:
-        if file.digest.size > limit:
-            self._reject(f"{file.path} has {file.digest.size} bytes, but {limit} is the limit")
+    def _signatures(self, file: OutputFile) -> bytes | None:
+        size = file.digest.size
+        if size > SIGNATURES_LIMIT:
+            self._reject(f"{file.path} has {size} bytes, but {SIGNATURES_LIMIT} is the limit")
+        if file.executable:
+            self._reject(f"{file.path} is executable")
+        return self._blobs.get_many([file.digest]).get(file.digest)
 
     def _reject(self, reason: str) -> NoReturn:
         raise RejectedEntry(
@@ -155,12 +157,3 @@ class EntryReader:
             reason=reason,
             remedy="it is not used; see who writes to this remote, and have it removed there",
         )
-
-
-def _difference(found: dict[str, OutputFile], expected: dict[str, OutputFile]) -> str:
-    if missing := expected.keys() - found.keys():
-        return f"it lacks {min(missing)!r}, which its manifest lists"
-    if extra := found.keys() - expected.keys():
-        return f"it lists {min(extra)!r}, which its manifest does not"
-    wrong = min(path for path, file in found.items() if file != expected[path])
-    return f"it says something else of {wrong!r} than its manifest"

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from pypto_store.entry import EntryChanged
-from pypto_store.paths import MANIFEST_NAME, SIGNATURE_NAME
 from pypto_store.remote.batches import SMALL_BLOB, batches
 from pypto_store.remote.blob_store import (
     ENTRY_LIMIT,
@@ -24,6 +23,8 @@ from pypto_store.remote.messages import ActionResult
 from pypto_store.remote.verifying import SourceChanged
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pypto_store.entry import Entry
     from pypto_store.remote.blob_store import Engine
     from pypto_store.remote.trust import Signer, Trust
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 class Sent:
     """What was sent: nothing at all when the remote had an entry that is as good.
 
-    bytes_sent: of blobs, and of the entry if that was sent.
+    bytes_sent: of blobs, and of the entry if that was sent. Blobs without the entry put back what
+    one that is as good had lost.
     """
 
     bytes_sent: int
@@ -41,15 +43,13 @@ class Sent:
     entry_sent: bool
 
 
-_NOTHING = Sent(0, 0, False)
-
-
 def send_entry(engine: Engine, url: str, entry: Entry, trust: Trust, signer: Signer | None) -> Sent:
     """Have the remote hold `entry`, signed by `signer` if there is one.
 
     Nothing is sent when what stands there has the same bytes, or is an entry of the same key and
-    specification that `trust` accepts, and all blobs are there. One that nobody signed does not
-    count for who has a signer. engine: one of `open_engine`, or a wrapper of one.
+    specification that `trust` accepts, and all of its blobs are there; blobs alone are sent when it
+    lacks some of this one's. An entry that nobody signed does not count for who has a signer.
+    engine: one of `open_engine`, or a wrapper of one.
 
     EntryChanged when the payload is another one now, OSError when it cannot be read: blobs may
     have been sent, the entry was not. RejectedEntry for an entry that no reader would take because
@@ -72,55 +72,49 @@ class _Sending:
         manifest = entry.manifest.encode()
         signatures = None if signer is None else signer.sign(manifest)
         files = output_files(entry.manifest, manifest, signatures)
-        self._result = ActionResult(tuple(files.values())).encode()
+        self._result = ActionResult(files).encode()
         if len(self._result) > ENTRY_LIMIT:
             self._refuse(f"it takes {len(self._result)} bytes, but {ENTRY_LIMIT} is the limit")
         documents = [self._name.command, self._name.action, manifest]
         if signatures is not None:
             documents.append(signatures)
         self._documents = {BlobDigest.of(data): data for data in documents}
-        self._decisive = {
-            files[path].digest for path in (MANIFEST_NAME, SIGNATURE_NAME) if path in files
-        }
-        self._payload = {
-            blob_of(record.sha256, record.size): record.path for record in entry.manifest.files
-        }
+        self._payload = {blob_of(record): record.path for record in entry.manifest.files}
 
     def send(self, trust: Trust) -> Sent:
-        present = self._present()
-        same = present == self._result
-        if present is not None and not same and self._is_as_good(present, trust):
-            return _NOTHING
-        wanted = self._documents.keys() | self._payload.keys()
-        missing = set(self._engine.blobs.find_missing(wanted))
-        if same and not missing:
-            return _NOTHING
-        if present is not None:
-            # Something is wrong with what is there, and it may be these: they are small.
-            missing |= self._decisive
-        self._put_small(missing)
-        self._put_large(missing)
+        ours = self._documents.keys() | self._payload.keys()
+        standing = self._standing(trust)
+        if standing is not None:
+            gone = self._engine.blobs.find_missing(standing)
+            if gone <= ours:
+                # The same content, perhaps with somebody's signatures: what stands there is mended.
+                return self._put_blobs(gone)
+        sent = self._put_blobs(self._engine.blobs.find_missing(ours))
         self._engine.entries.put(self._name.digest, self._result)
-        size = len(self._result) + sum(digest.size for digest in missing)
-        return Sent(size, len(missing), True)
+        return Sent(sent.bytes_sent + len(self._result), sent.blobs_sent, True)
 
-    def _present(self) -> bytes | None:
+    def _standing(self, trust: Trust) -> Collection[BlobDigest] | None:
+        """The blobs of an entry that stands there and is as good as this one; None without one."""
         try:
-            return self._engine.entries.get(self._name.digest)
-        except RemoteProtocolError:
-            return b""  # something that is no entry, and to be replaced
-
-    def _is_as_good(self, present: bytes, trust: Trust) -> bool:
-        reader = EntryReader(self._engine.blobs, self._url, self._name.digest)
-        try:
+            present = self._engine.entries.get(self._name.digest)
+            if present is None:
+                return None
+            if present == self._result:
+                return self._documents.keys() | self._payload.keys()
+            reader = EntryReader(self._engine.blobs, self._url, self._name.digest)
             inventory = reader.decide(present, self._entry.key, self._entry.spec, trust)
         except RemoteProtocolError:
-            return False
+            return None  # something else than an entry, or one that is not to be used
         if inventory is None or (self._signing and not inventory.signed):
-            return False
-        return not self._engine.blobs.find_missing(inventory.blobs)
+            return None
+        return inventory.blobs
 
-    def _put_small(self, missing: set[BlobDigest]) -> None:
+    def _put_blobs(self, missing: frozenset[BlobDigest]) -> Sent:
+        self._put_small(missing)
+        self._put_large(missing)
+        return Sent(sum(digest.size for digest in missing), len(missing), False)
+
+    def _put_small(self, missing: frozenset[BlobDigest]) -> None:
         for batch in batches(digest for digest in sorted(missing) if self._is_small(digest)):
             self._engine.blobs.put_many({digest: self._read(digest) for digest in batch})
 
@@ -131,7 +125,7 @@ class _Sending:
         document = self._documents.get(digest)
         return self._entry.read(self._payload[digest]) if document is None else document
 
-    def _put_large(self, missing: set[BlobDigest]) -> None:
+    def _put_large(self, missing: frozenset[BlobDigest]) -> None:
         for digest in sorted(missing):
             if self._is_small(digest):
                 continue
