@@ -44,6 +44,15 @@ class Trust(Protocol):
 class Signer(Protocol):
     """Vouches for what is sent."""
 
+    @property
+    def own(self) -> Trust:
+        """Accepts what this signer has signed, and nothing else.
+
+        What stands at a remote is as good as what would be sent only if this accepts it: another
+        key may be one that readers do not trust any more.
+        """
+        ...
+
     def sign(self, manifest: bytes) -> bytes:
         """The document of signatures that lies beside the manifest."""
         ...
@@ -112,9 +121,10 @@ class SigningKeyError(ValueError):
 
 
 class KeySigner:
-    """Signs with one private key."""
+    """Signs with one private key. own: trusts that key alone."""
 
     def __init__(self, key: PrivateKey) -> None:
+        self.own: Trust = TrustedKeys([key_text(key.public)])
         self._key = key
 
     def sign(self, manifest: bytes) -> bytes:
