@@ -31,8 +31,8 @@ from pypto.runtime.timing import benchmark
 Scale = Callable[..., Path]
 
 
-def _x() -> torch.Tensor:
-    return torch.arange(10, dtype=torch.float32)
+def _x(extent: int = 10) -> torch.Tensor:
+    return torch.arange(extent, dtype=torch.float32)
 
 
 @pytest.mark.parametrize("runtime", list(RuntimeKind))
@@ -75,13 +75,13 @@ def test_extents_may_change_from_call_to_call(scale: Scale) -> None:
     compiled = CompiledProgram.from_dir(scale())
     for _ in range(2):
         for extent in (1, 7, 64, 0):
-            x, out = torch.rand(extent), torch.zeros(extent)
+            x, out = _x(extent), torch.zeros(extent)
             compiled(x, 2.0, 0, out)
             torch.testing.assert_close(out, x * 2)
     with pytest.raises(ValueError, match="both are 'N'"):
-        compiled(torch.rand(7), 2.0, 0, torch.zeros(8))
+        compiled(_x(7), 2.0, 0, torch.zeros(8))
     with pytest.raises(ValueError, match=r"'out' .*in place"):
-        compiled(torch.rand(7), 2.0, 0)
+        compiled(_x(7), 2.0, 0)
 
 
 def test_every_call_checks_its_arguments(scale: Scale) -> None:
@@ -93,11 +93,11 @@ def test_every_call_checks_its_arguments(scale: Scale) -> None:
     with pytest.raises(TypeError, match=r"'x'.*float64"):
         compiled(_x().double(), 1.0, 0, out)
     with pytest.raises(ValueError, match=r"'x'.*contiguous"):
-        compiled(torch.rand(20)[::2], 1.0, 0, out)
+        compiled(_x(20)[::2], 1.0, 0, out)
     with pytest.raises(ValueError, match=r"'x'.*shape"):
-        compiled(torch.rand(11), 1.0, 0, out)
+        compiled(_x(11), 1.0, 0, out)
     with pytest.raises(ValueError, match=r"'x'.*meta"):
-        compiled(torch.rand(10, device="meta"), 1.0, 0, out)
+        compiled(_x().to("meta"), 1.0, 0, out)
     with pytest.raises(TypeError, match=r"'x'.*torch.Tensor"):
         compiled(1.0, 1.0, 0, out)
     with pytest.raises(TypeError, match="'factor'"):
@@ -115,9 +115,9 @@ def test_the_way_for_known_extents_checks_the_rest(scale: Scale) -> None:
     call((_x(), 2.0, 0, out))
     torch.testing.assert_close(out, _x() * 2)
     with pytest.raises(ValueError, match=r"'x'.*contiguous"):
-        call((torch.rand(20)[::2], 2.0, 0, out))
+        call((_x(20)[::2], 2.0, 0, out))
     with pytest.raises(ValueError, match=r"'x'.*meta"):
-        call((torch.rand(10, device="meta"), 2.0, 0, out))
+        call((_x().to("meta"), 2.0, 0, out))
     with pytest.raises(TypeError, match="'factor'"):
         call((_x(), "2", 0, out))
     with pytest.raises(KernelFault, match="row 9 of 8"):
@@ -288,7 +288,7 @@ def test_threads_share_one_program(scale: Scale) -> None:
     def work(factor: float) -> None:
         try:
             for extent in range(1, 40):
-                x, out = torch.rand(extent), torch.zeros(extent)
+                x, out = _x(extent), torch.zeros(extent)
                 compiled(x, factor, 0, out)
                 torch.testing.assert_close(out, x * factor + 1)
         except BaseException as error:  # noqa: BLE001 - reported by the test

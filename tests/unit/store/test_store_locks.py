@@ -7,7 +7,7 @@ import time
 import warnings
 
 import pytest
-from pypto_store.locks import LockUnavailable, WriterLease, _Waiter, acquire
+from pypto_store.locks import LockUnavailable, WriterLease, _Waiter, acquire, try_acquire
 
 
 def in_child(action):
@@ -25,11 +25,19 @@ def in_child(action):
 
 
 def is_free(path, shared=False):
-    try:
-        acquire(path, shared=shared, timeout=0).release()
-    except LockUnavailable:
+    # Not by a waiter that gives up at once: it would get the lock later, for a moment, and whoever
+    # looks in that moment finds it taken.
+    lock = try_acquire(path, shared=shared)
+    if lock is None:
         return False
+    lock.release()
     return True
+
+
+def descriptors_of(path):
+    """How often this process has the file open; threads of other tests may still close theirs."""
+    links = [f"/proc/self/fd/{descriptor}" for descriptor in os.listdir("/proc/self/fd")]
+    return [os.readlink(link) for link in links if os.path.lexists(link)].count(path)
 
 
 def test_exclusive_lock_excludes_threads_of_the_same_process(tmp_path):
@@ -156,18 +164,24 @@ def test_unusable_lock_file_is_unavailable(tmp_path):
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_interrupted_waiter_gives_the_lock_up(tmp_path):
+def test_interrupted_waiter_gives_the_lock_up(tmp_path, monkeypatch):
     path = str(tmp_path / "l")
     held = acquire(path, shared=False, timeout=0)
 
     def interrupt(*_):
         raise KeyboardInterrupt
 
+    def wait_a_moment():
+        # From here on it waits, however long a busy machine took to come here.
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        yield 30
+
     previous = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
     try:
-        with pytest.raises(KeyboardInterrupt):
-            acquire(path, shared=False, timeout=30)
+        with monkeypatch.context() as patch:
+            patch.setattr("pypto_store.locks._notices", wait_a_moment)
+            with pytest.raises(KeyboardInterrupt):
+                acquire(path, shared=False, timeout=30)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
@@ -190,14 +204,13 @@ def test_interrupted_as_it_gets_the_lock_a_waiter_gives_it_up(tmp_path, monkeypa
         assert waiter.finished.wait(30)
         return settle(waiter)
 
-    descriptors = len(os.listdir("/proc/self/fd"))
     with monkeypatch.context() as patch:
         patch.setattr("pypto_store.locks._notices", interrupt)
         patch.setattr(_Waiter, "settle", settle_late)
         with pytest.raises(KeyboardInterrupt):
             acquire(path, shared=False, timeout=30)
     assert is_free(path)
-    assert len(os.listdir("/proc/self/fd")) == descriptors - 1  # that of the holder
+    assert descriptors_of(path) == 0
 
 
 def test_no_thread_for_waiting_is_unavailable(tmp_path, monkeypatch):
@@ -219,9 +232,8 @@ def test_lease_is_taken_once_and_shared(tmp_path):
     path = str(tmp_path / "store.lock")
     lease = WriterLease()
     lease.hold(path, 0)
-    before = len(os.listdir("/proc/self/fd"))
     lease.hold(path, 0)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert descriptors_of(path) == 1
     assert is_free(path, shared=True)
     assert not is_free(path)
     lease.drop()
