@@ -15,6 +15,7 @@ from pypto_store.listing import EntryRow, iterate_entries
 from pypto_store.outcomes import (
     BuildResult,
     Failure,
+    Fetched,
     Hint,
     Hit,
     Invalid,
@@ -41,6 +42,7 @@ __all__ = [
     "EntryChanged",
     "EntryRow",
     "Failure",
+    "Fetched",
     "Hint",
     "Hit",
     "Invalid",

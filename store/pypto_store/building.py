@@ -2,6 +2,10 @@
 
     look again -> lock, or wait and look again -> look again -> build -> recheck -> publish
 
+Where there is a remote it is asked before building, and offered what was published once the lock
+is released. A store that cannot be written asks it, too, and then what arrives stays private. What
+is damaged in the store is nobody's business but the store's: then nothing is asked.
+
 Every way out leaves the lock released and either no build directory or one that the caller owns.
 Imported only on a miss.
 """
@@ -18,6 +22,7 @@ from pypto_store.entry import Entry
 from pypto_store.locks import LockUnavailable
 from pypto_store.outcomes import (
     Failure,
+    Fetched,
     Hit,
     Invalid,
     Miss,
@@ -32,9 +37,11 @@ from pypto_store.staging import UnfitPayload
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pypto_store.fetching import Arrival
     from pypto_store.keys import ArtifactKey, ArtifactSpec
     from pypto_store.locks import FileLock
     from pypto_store.outcomes import BuildResult, Lookup
+    from pypto_store.remote_store import Remote
     from pypto_store.store import ArtifactStore
 
 
@@ -48,12 +55,14 @@ class Build:
         build: Callable[[Path], None],
         private_parent: Path,
         recheck: Callable[[], str | None] | None,
+        remote: Remote | None,
     ) -> None:
         self._key = key
         self._spec = spec
         self._build = build
         self._private_parent = os.path.abspath(os.fspath(private_parent))
         self._recheck = recheck
+        self._remote = remote
 
     def obtain(self, store: ArtifactStore) -> BuildResult:
         """Look again, and build if there is still nothing."""
@@ -74,9 +83,9 @@ class Build:
                     return found
                 lock = store.wait_for_writer(self._key, shared=False)
         except LockUnavailable as error:
-            return self._private(Failure.LOCK, str(error))
+            return self._aside(Failure.LOCK, str(error))
         except OSError as error:
-            return self._private(Failure.STORAGE, reason_of(error))
+            return self._aside(Failure.STORAGE, reason_of(error))
         with lock:
             crash_points.reach("build.locked")
             found = store.lookup(self._key, self._spec)
@@ -84,17 +93,37 @@ class Build:
                 return found
             if not isinstance(found, Miss):
                 return self._stay_private(found)
-            result = self._publish(store, lock)
+            result = self._publish_fetched(store) or self._publish(store, lock)
         crash_points.reach("build.released")
+        if self._remote is not None and isinstance(result, Published):
+            self._remote.offer(result.entry)
+            crash_points.reach("offer.done")
         return result
 
-    def _stay_private(self, found: Miss | Invalid | StorageError) -> Private:
+    def _stay_private(self, found: Miss | Invalid | StorageError) -> Fetched | Private:
         match found:
             case Invalid(path, reason):
                 return self._private(Failure.INVALID, f"{path} is invalid: {reason}")
             case StorageError(path, reason):
-                return self._private(Failure.STORAGE, f"{path}: {reason}")
-        return self._private(None, "the store is read-only")
+                return self._aside(Failure.STORAGE, f"{path}: {reason}")
+        return self._aside(None, "the store is read-only")
+
+    def _aside(self, failure: Failure | None, reason: str) -> Fetched | Private:
+        """What the remote has, or a build; neither becomes part of the store."""
+        arrival = self._ask()
+        kept = None if arrival is None else arrival.keep(failure, reason)
+        return kept or self._private(failure, reason)
+
+    def _ask(self) -> Arrival | None:
+        if self._remote is None:
+            return None
+        from pypto_store.fetching import ask
+
+        return ask(self._remote, self._key, self._spec, self._private_parent)
+
+    def _publish_fetched(self, store: ArtifactStore) -> Fetched | Hit | None:
+        arrival = self._ask()
+        return None if arrival is None else arrival.publish(store)
 
     def _publish(self, store: ArtifactStore, lock: FileLock) -> BuildResult:
         built = self._fill()

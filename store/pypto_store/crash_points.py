@@ -35,6 +35,17 @@ POINTS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+# What a remote adds to a build.
+REMOTE_POINTS: Mapping[str, str] = MappingProxyType(
+    {
+        "fetch.asked": "an empty private directory exists; the remote was not asked",
+        "fetch.missed": "the remote has nothing; the private directory is gone",
+        "fetch.arrived": "an entry from the remote is in the private directory, verified",
+        "fetch.kept": "it has its manifest there, because it cannot go into the store",
+        "offer.done": "an entry just published was offered to the remote",
+    }
+)
+
 # What offline cleaning does to a store that it has for itself.
 CLEANING_POINTS: Mapping[str, str] = MappingProxyType(
     {
@@ -63,6 +74,8 @@ BUNDLE_POINTS: Mapping[str, str] = MappingProxyType(
     }
 )
 
+_TABLES = (POINTS, REMOTE_POINTS, CLEANING_POINTS, BUNDLE_POINTS)
+
 Hook = Callable[[str], None]
 _hook: Hook | None = None
 
@@ -70,7 +83,7 @@ _hook: Hook | None = None
 def reach(name: str) -> None:
     """Tell the hook, if any, that execution has come to the point `name`."""
     if _hook is not None:
-        if not any(name in table for table in (POINTS, CLEANING_POINTS, BUNDLE_POINTS)):
+        if not any(name in table for table in _TABLES):
             raise LookupError(f"crash point {name!r} is not in the table")
         _hook(name)
 

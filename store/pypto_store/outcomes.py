@@ -103,5 +103,22 @@ class Private:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A remote had the entry, and nothing was built.
+
+    private: it is no part of the store, but a directory of the caller's that is a whole entry.
+    failure, reason: why it could not be published; failure is None for one that was, and for a
+        read-only store.
+    damaged_blobs: as for Published.
+    """
+
+    entry: Entry
+    private: bool = False
+    failure: Failure | None = None
+    reason: str = ""
+    damaged_blobs: tuple[Digest, ...] = ()
+
+
 Lookup: TypeAlias = "Hit | Miss | Invalid | StorageError"
-BuildResult: TypeAlias = "Hit | Published | Private"
+BuildResult: TypeAlias = "Hit | Published | Fetched | Private"

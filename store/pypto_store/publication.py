@@ -43,7 +43,10 @@ from pypto_store.removal import remove_tree
 from pypto_store.staging import WRITE_NEW, Source, Stage, UnfitPayload, sync_directory
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pypto_store.digest import Digest
+    from pypto_store.manifest import FileRecord
 
 
 class SlotTaken(Exception):
@@ -60,8 +63,17 @@ class Outcome:
     damaged_blobs: tuple[Digest, ...]
 
 
-def publish(layout: Layout, key: ArtifactKey, spec: ArtifactSpec, build: str) -> Outcome:
+def publish(
+    layout: Layout,
+    key: ArtifactKey,
+    spec: ArtifactSpec,
+    build: str,
+    *,
+    expected: Manifest | None = None,
+) -> Outcome:
     """Publish the directory `build` as the entry of `key` and `spec`; the key's lock is held.
+
+    expected: the manifest that must come of it, where that is known.
 
     UnfitPayload if it may not be an entry, SlotTaken if something stands in the slot, OSError if
     the storage failed. Whatever is raised, nothing is visible and nothing remains.
@@ -79,11 +91,7 @@ def publish(layout: Layout, key: ArtifactKey, spec: ArtifactSpec, build: str) ->
     stage = Stage(layout, staging, group)
     try:
         stage.fill(build, payload, _own_inodes(layout, key, spec.state))
-        try:
-            manifest = Manifest(key, spec, tuple(stage.records))
-            encoded = manifest.encode()
-        except ManifestError as error:
-            raise UnfitPayload(str(error)) from None
+        manifest, encoded = _manifest(key, spec, stage.records, expected)
         small_files = stage.validate(build)
         crash_points.reach("publish.validated")
         stage.write_marker(encoded)
@@ -112,6 +120,20 @@ def publish(layout: Layout, key: ArtifactKey, spec: ArtifactSpec, build: str) ->
     stage.adopt(slot)
     crash_points.reach("publish.done")
     return Outcome(manifest, small_files, stage.shared_bytes, tuple(stage.damaged))
+
+
+def _manifest(
+    key: ArtifactKey, spec: ArtifactSpec, records: Iterable[FileRecord], expected: Manifest | None
+) -> tuple[Manifest, bytes]:
+    """The manifest of what is staged, and its bytes; UnfitPayload if it cannot or may not be."""
+    try:
+        manifest = Manifest(key, spec, tuple(records))
+        encoded = manifest.encode()
+    except ManifestError as error:
+        raise UnfitPayload(str(error)) from None
+    if expected is not None and manifest != expected:
+        raise UnfitPayload("the payload is not what its manifest says")
+    return manifest, encoded
 
 
 def _survey(build: str) -> tuple[Source, ...]:

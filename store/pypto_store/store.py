@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pypto_store.layout import Layout
     from pypto_store.locks import FileLock
     from pypto_store.outcomes import BuildResult, Lookup
+    from pypto_store.remote_store import Remote
     from pypto_store.validation import Validator
 
 # Longer than any build of one kernel: a waiter that gives up compiles a second time.
@@ -38,6 +39,8 @@ class ArtifactStore:
     readonly: never write, lock or create anything under the root.
     lock_timeout: seconds to wait for another builder of the same key.
     validator: who proves entries valid; a faster one than the standard library's may be given.
+    remote: who is asked before something is built, and offered what was published. Nobody asks it
+        for what is here, or for what is damaged here.
 
     Keep one object per root: overlapping builds share one flight per object.
     """
@@ -49,7 +52,9 @@ class ArtifactStore:
         readonly: bool = False,
         lock_timeout: float = LOCK_TIMEOUT,
         validator: Validator = PYTHON_VALIDATOR,
+        remote: Remote | None = None,
     ) -> None:
+        self._remote = remote
         self._validator = validator
         self._given_root = os.path.abspath(os.fspath(root))
         self._readonly = readonly
@@ -72,11 +77,16 @@ class ArtifactStore:
 
     def lookup(self, key: ArtifactKey, spec: ArtifactSpec) -> Lookup:
         """The entry of `key` and `spec`, validated completely. Writes nothing."""
-        return self._look(lambda layout: (layout.slot(key, spec), spec, spec.state), key)
+        return self._look(lambda: (self.layout().slot(key, spec), spec, spec.state), key)
+
+    def look_again(self, entry: Entry) -> Lookup:
+        """What is now where `entry` was found, in this store or privately; validated completely."""
+        key, spec = entry.key, entry.spec
+        return self._look(lambda: (entry.directory, spec, spec.state), key)
 
     def lookup_generated(self, key: ArtifactKey) -> Lookup:
         """The GENERATED entry of `key`, whatever its specification says. Writes nothing."""
-        return self._look(lambda layout: (layout.generated(key), None, State.GENERATED), key)
+        return self._look(lambda: (self.layout().generated(key), None, State.GENERATED), key)
 
     def read_hint(self, key: ArtifactKey) -> Hint | Miss | Invalid | StorageError:
         """GENERATED's kernel_config.json, checked against its manifest; nothing else is read."""
@@ -113,13 +123,11 @@ class ArtifactStore:
             return StorageError(self._given_root, reason_of(error))
 
     def _look(
-        self,
-        place: Callable[[Layout], tuple[str, ArtifactSpec | None, State]],
-        key: ArtifactKey,
+        self, place: Callable[[], tuple[str, ArtifactSpec | None, State]], key: ArtifactKey
     ) -> Lookup:
         slot = self._given_root
         try:
-            slot, spec, state = place(self.layout())
+            slot, spec, state = place()
             descriptor = open_slot(slot)
             if descriptor is None:
                 return Miss()
@@ -153,7 +161,9 @@ class ArtifactStore:
         private_parent: Path,
         recheck: Callable[[], str | None] | None = None,
     ) -> BuildResult:
-        """The entry of `key` and `spec`, built by `build` if need be, by one process and thread.
+        """The entry of `key` and `spec`, from here, from the remote, or built by `build`.
+
+        One process and thread builds; the others wait for it.
 
         build: fills the empty directory it is given. What it raises is raised here, and to every
             overlapping caller of this process; nothing is kept of that build.
@@ -162,7 +172,8 @@ class ArtifactStore:
             no directory can be made there: then nothing was built.
         recheck: asked after the build; a reason it returns keeps the build private.
 
-        Private means that a build was made and could not, or may not, become an entry.
+        Private means that a build was made and could not, or may not, become an entry. What the
+        remote had may be kept out of the store for the same reasons (see Fetched).
         """
         hit = self.lookup(key, spec)
         if isinstance(hit, Hit):
@@ -171,7 +182,7 @@ class ArtifactStore:
         # Threads, ctypes and the rest of the writing side are not needed by a hit.
         from pypto_store.building import Build
 
-        flight = Build(key, spec, build, private_parent, recheck)
+        flight = Build(key, spec, build, private_parent, recheck, self._remote)
         return self._flights.run(name, lambda: flight.obtain(self))
 
     def try_writer_lock(self, key: ArtifactKey) -> FileLock | None:

@@ -37,7 +37,7 @@ from pypto_store.bundle.members import (
 from pypto_store.digest import Digest
 from pypto_store.entry import write_all
 from pypto_store.layout import EXECUTABLE_MODE, FILE_MODE
-from pypto_store.outcomes import Failure, Hit, Private
+from pypto_store.outcomes import Failure, Hit, Private, Published
 from pypto_store.removal import remove_tree
 from pypto_store.validation import SlotFault, validate_payload
 
@@ -121,6 +121,7 @@ class Contents:
             return Delivery(
                 manifest, Fate.OTHER, f"{result.entry.directory} holds other bytes and stays"
             )
+        assert isinstance(result, Published)  # a store that bundles go into asks no remote
         return Delivery(manifest, Fate.IMPORTED, shared_bytes=result.shared_bytes)
 
     def _builder(self, manifest: Manifest) -> Callable[[Path], None]:
