@@ -36,10 +36,9 @@ PATH_LIMIT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """An acceptable entry: its manifest, whether that is signed, and every blob it consists of."""
+    """An acceptable entry: its manifest, and every blob that it consists of."""
 
     manifest: Manifest
-    signed: bool
     blobs: frozenset[BlobDigest]
 
 
@@ -109,7 +108,7 @@ class EntryReader:
                 return None
         if reason := trust.fault(encoded, signatures):
             self._reject(reason)
-        return Inventory(manifest, signatures is not None, blobs)
+        return Inventory(manifest, blobs)
 
     def _files(self, entry: bytes) -> dict[str, OutputFile]:
         """The entry's files by path, of which nothing is known but that they are not too many."""

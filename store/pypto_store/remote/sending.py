@@ -48,14 +48,15 @@ def send_entry(engine: Engine, url: str, entry: Entry, trust: Trust, signer: Sig
 
     Nothing is sent when what stands there has the same bytes, or is an entry of the same key and
     specification that `trust` accepts, and all of its blobs are there; blobs alone are sent when it
-    lacks some of this one's. An entry that nobody signed does not count for who has a signer.
+    lacks some of this one's. Who has a signer counts only what that signed.
     engine: one of `open_engine`, or a wrapper of one.
 
     EntryChanged when the payload is another one now, OSError when it cannot be read: blobs may
     have been sent, the entry was not. RejectedEntry for an entry that no reader would take because
     of its size, before anything is sent; any other RemoteFault as the engine raises it.
     """
-    return _Sending(engine, url, entry, signer).send(trust)
+    judge = trust if signer is None else signer.own
+    return _Sending(engine, url, entry, signer).send(judge)
 
 
 class _Sending:
@@ -65,7 +66,6 @@ class _Sending:
         self._engine = engine
         self._url = url
         self._entry = entry
-        self._signing = signer is not None
         self._name: EntryName = entry_name(entry.key, entry.spec)
         if reason := size_fault(entry.manifest):
             self._refuse(reason)
@@ -81,9 +81,9 @@ class _Sending:
         self._documents = {BlobDigest.of(data): data for data in documents}
         self._payload = {blob_of(record): record.path for record in entry.manifest.files}
 
-    def send(self, trust: Trust) -> Sent:
+    def send(self, judge: Trust) -> Sent:
         ours = self._documents.keys() | self._payload.keys()
-        standing = self._standing(trust)
+        standing = self._standing(judge)
         if standing is not None:
             gone = self._engine.blobs.find_missing(standing)
             if gone <= ours:
@@ -93,7 +93,7 @@ class _Sending:
         self._engine.entries.put(self._name.digest, self._result)
         return Sent(sent.bytes_sent + len(self._result), sent.blobs_sent, True)
 
-    def _standing(self, trust: Trust) -> Collection[BlobDigest] | None:
+    def _standing(self, judge: Trust) -> Collection[BlobDigest] | None:
         """The blobs of an entry that stands there and is as good as this one; None without one."""
         try:
             present = self._engine.entries.get(self._name.digest)
@@ -102,12 +102,10 @@ class _Sending:
             if present == self._result:
                 return self._documents.keys() | self._payload.keys()
             reader = EntryReader(self._engine.blobs, self._url, self._name.digest)
-            inventory = reader.decide(present, self._entry.key, self._entry.spec, trust)
+            inventory = reader.decide(present, self._entry.key, self._entry.spec, judge)
         except RemoteProtocolError:
             return None  # something else than an entry, or one that is not to be used
-        if inventory is None or (self._signing and not inventory.signed):
-            return None
-        return inventory.blobs
+        return None if inventory is None else inventory.blobs
 
     def _put_blobs(self, missing: frozenset[BlobDigest]) -> Sent:
         self._put_small(missing)
