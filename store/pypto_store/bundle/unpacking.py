@@ -107,7 +107,7 @@ class Contents:
         result = store.get_or_build(
             manifest.key,
             manifest.spec,
-            self._builder(manifest),
+            self.builder(manifest),
             private_parent=Path(private),
         )
         crash_points.reach("import.entry")
@@ -124,7 +124,9 @@ class Contents:
         assert isinstance(result, Published)  # a store that bundles go into asks no remote
         return Delivery(manifest, Fate.IMPORTED, shared_bytes=result.shared_bytes)
 
-    def _builder(self, manifest: Manifest) -> Callable[[Path], None]:
+    def builder(self, manifest: Manifest) -> Callable[[Path], None]:
+        """What fills an empty directory with the payload of an entry, and proves it right."""
+
         def build(directory: Path) -> None:
             target = os.fspath(directory)
             for record in manifest.files:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
-import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, cast
 
 from pypto_store.bundle.faults import BundleError, CodecMissing
 from pypto_store.bundle.frame import codec
-from pypto_store.bundle.packing import Packing
 from pypto_store.entry import Entry
 from pypto_store.evidence import EvidenceRecord
 from pypto_store.layout import resolve
 from pypto_store.listing import EntryRow
 from pypto_store.tools.answer import Answer, CommandError, Status, Surroundings
+from pypto_store.tools.bundle_output import bundle_place, write_bundle
 from pypto_store.tools.comparison import EvidenceShelf
 from pypto_store.tools.entry_document import entry_document
-from pypto_store.tools.output_file import STANDARD_OUTPUT, STREAM, output_place, written
+from pypto_store.tools.output_file import STREAM
 from pypto_store.tools.selection import chosen_rows, payload_fault, rows_of
 from pypto_store.tools.terminal import plain, size_text
 
@@ -56,7 +54,7 @@ def run(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
 
 
 def _export(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
-    output = _output(options.output, surroundings)
+    output = bundle_place(options.output, surroundings)
     layout, _ = resolve(surroundings.root)
     shelf = EvidenceShelf(layout)
     rows = _chosen(options, shelf, surroundings.root)
@@ -64,24 +62,17 @@ def _export(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
     if not entries:
         raise CommandError(f"{surroundings.root}: no valid entry to export", Status.FOUND)
     kept = _evidence(entries, shelf) if options.with_evidence else []
-    packing = Packing(entries, kept)
-    told = "packing"
-    with (
-        written(output) as stream,
-        surroundings.progress.of_bytes(told, packing.size) as advance,
-    ):
-        sink = _Counted(stream)
-        packing.write(sink, advance)
+    bundle = write_bundle(entries, kept, output, surroundings)
     document = {
         "bundle": output,
-        "size": sink.size,
-        "sha256": sink.digest,
+        "size": bundle.size,
+        "sha256": bundle.sha256,
         "entries": [
             entry_document(row, shelf.kernel(row)) for row in rows if row.path not in damaged
         ],
         "damaged": [{"path": path, "reason": reason} for path, reason in damaged.items()],
         "payload_size": sum(entry.manifest.payload_size for entry in entries),
-        "content_size": packing.size,
+        "content_size": bundle.content_size,
         "evidence_records": len(kept),
     }
     return Answer(
@@ -90,12 +81,6 @@ def _export(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
         Status.FOUND if damaged else Status.OK,
         beside_data=output == STREAM,
     )
-
-
-def _output(given: str, surroundings: Surroundings) -> str:
-    if given == STREAM and os.isatty(STANDARD_OUTPUT):
-        raise CommandError("a bundle is not for a terminal; name a file, or pipe it on")
-    return output_place(given, surroundings)
 
 
 def _chosen(options: argparse.Namespace, shelf: EvidenceShelf, root: str) -> Sequence[EntryRow]:
@@ -130,27 +115,6 @@ def _evidence(entries: Sequence[Entry], shelf: EvidenceShelf) -> list[EvidenceRe
     components = {digest for entry in entries for _, digest in entry.key.components()}
     found = (shelf.of(digest) for digest in sorted(components))
     return [record for record in found if isinstance(record, EvidenceRecord)]
-
-
-class _Counted:
-    """Counts and digests what goes through."""
-
-    def __init__(self, below: BinaryIO) -> None:
-        self._below = below
-        self._found = hashlib.sha256()
-        self.size = 0
-
-    def write(self, data: bytes, /) -> int:
-        """All of `data`."""
-        self._below.write(data)
-        self._found.update(data)
-        self.size += len(data)
-        return len(data)
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of all that was written."""
-        return self._found.hexdigest()
 
 
 def _paint(

@@ -3,57 +3,40 @@
 from __future__ import annotations
 
 import argparse
-import os
-import re
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from pypto_store.bundle.faults import BundleError, CodecMissing
-from pypto_store.bundle.unpacking import Contents, Delivery, Fate, unpack
+from pypto_store.bundle.unpacking import Contents, Delivery, Fate
 from pypto_store.layout import resolve
 from pypto_store.locks import LockUnavailable
-from pypto_store.removal import remove_tree
 from pypto_store.store import ArtifactStore
+from pypto_store.tools import bundle_input
 from pypto_store.tools.answer import Answer, CommandError, Status, Surroundings
+from pypto_store.tools.bundle_input import read_bundle, scratch_directory
 from pypto_store.tools.terminal import plain, size_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-STREAM = "-"
-_STANDARD_INPUT = 0
-_LIMIT = 16 * 1024**3
 _LOCK_SECONDS = 60.0
-_SIZE = re.compile(r"([0-9]{1,18})\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _KEY_DIGITS = 12
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The bundle and what it may take."""
     parser.add_argument("bundle", metavar="FILE", help="the bundle; - is standard input")
-    parser.add_argument(
-        "--max-size",
-        metavar="SIZE",
-        type=_size,
-        default=_LIMIT,
-        help="refuse entries of more than this together, as 500M or 40G (default: 16G)",
-    )
-    parser.add_argument(
-        "--scratch",
-        metavar="DIRECTORY",
-        help="where contents are unpacked before the store sees them (default: $TMPDIR or /tmp)",
-    )
+    bundle_input.add_arguments(parser)
 
 
 def run(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
     """Read the whole bundle, then publish what the store does not have."""
     resolve(surroundings.root)  # refuses a root of another layout before anything is read
     try:
-        with _scratch(options.scratch, surroundings) as scratch:
-            contents = _read(options, surroundings, scratch)
+        with scratch_directory(options.scratch, surroundings, "pypto-import-") as scratch:
+            contents = read_bundle(options.bundle, options.max_size, surroundings, scratch)
             deliveries, kept = _deliver(contents, surroundings, scratch)
     except (BundleError, CodecMissing) as error:
         raise CommandError(f"{options.bundle}: {error}") from None
@@ -71,44 +54,6 @@ def run(options: argparse.Namespace, surroundings: Surroundings) -> Answer:
         lambda console: _paint(console, deliveries),
         Status.FOUND if troubled else Status.OK,
     )
-
-
-@contextmanager
-def _scratch(given: str | None, surroundings: Surroundings) -> Iterator[str]:
-    """A directory of our own outside the store, removed afterwards."""
-    parent = surroundings.temporary
-    if given is not None:
-        parent = os.path.join(surroundings.cwd, given)
-    root = os.path.realpath(surroundings.root)
-    if f"{os.path.realpath(parent)}/".startswith(f"{root}/"):
-        raise CommandError(f"{parent} lies in the store itself; name another with --scratch")
-    directory = tempfile.mkdtemp(prefix="pypto-import-", dir=parent)
-    try:
-        yield directory
-    finally:
-        remove_tree(directory)
-
-
-def _read(options: argparse.Namespace, surroundings: Surroundings, scratch: str) -> Contents:
-    directory = f"{scratch}/contents"
-    os.mkdir(directory, 0o700)
-    told = "reading the bundle"
-    with (
-        _source(options.bundle, surroundings.cwd) as (source, size),
-        surroundings.progress.of_bytes(told, size) as advance,
-    ):
-        return unpack(source, directory, options.max_size, advance)
-
-
-@contextmanager
-def _source(given: str, cwd: str) -> Iterator[tuple[BinaryIO, int]]:
-    """The bundle and its size in bytes, 0 where that is not known."""
-    if given == STREAM:
-        with open(_STANDARD_INPUT, "rb", closefd=False) as stream:
-            yield stream, 0
-        return
-    with open(os.path.join(cwd, given), "rb") as file:
-        yield file, os.fstat(file.fileno()).st_size
 
 
 def _deliver(
@@ -141,13 +86,6 @@ def _keep_evidence(contents: Contents, store: ArtifactStore) -> int:
         store.keep_evidence(contents.evidence(record) for record in records)
         return len(records)
     return 0
-
-
-def _size(text: str) -> int:
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; write 500M or 40G")
-    return int(found[1]) << 10 * " KMGT".index(found[2].upper() or " ")
 
 
 def _count(deliveries: Sequence[Delivery], fate: Fate) -> int:

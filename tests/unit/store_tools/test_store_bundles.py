@@ -23,7 +23,7 @@ from pypto_store.evidence import EvidenceRecord, Input, load
 from pypto_store.layout import Layout
 from pypto_store.locks import acquire
 from pypto_store.testing import GENERATED, PAYLOAD, READY, payload_builder, sample_key, snapshot
-from pypto_store.tools import selection
+from pypto_store.tools import quantities, selection
 
 KEY = sample_key("one").digest.hex
 
@@ -631,9 +631,7 @@ def test_a_missing_library_is_named_with_its_extra(root, bundle, command, tmp_pa
 
 @pytest.mark.parametrize(("text", "size"), [("500", 500), ("4K", 4096), ("3GiB", 3 << 30)])
 def test_sizes_have_units(text, size):
-    from pypto_store.tools.import_ import _size
-
-    assert _size(text) == size
+    assert quantities.size(text) == size
 
 
 def test_a_terminal_reads_what_became_of_the_entries(root, bundle, on_terminal, tmp_path):
