@@ -150,24 +150,15 @@ def read_signing_key(path: str) -> PrivateKey:
     secrets are mounted into containers.
     """
     try:
-        # A pipe would wait for somebody to write; what is no file is refused below.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(path, "rb", opener=_without_waiting) as file:
+            _check_mode(path, os.fstat(file.fileno()))
+            data = file.read(_KEY_FILE_LIMIT + 1)
     except FileNotFoundError:
         remedy = "make one with `python -m pypto_store keygen`, or name another"
         raise SigningKeyError(path, "there is no such file", remedy) from None
     except OSError as error:
         reason = f"it cannot be read ({error.strerror})"
-        raise SigningKeyError(path, reason, "check its permissions") from None
-    with open(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise SigningKeyError(path, "it is not a file", "name a file")
-        if status.st_uid == os.getuid() and stat.S_IMODE(status.st_mode) & _OTHERS:
-            mode = f"{stat.S_IMODE(status.st_mode):04o}"
-            raise SigningKeyError(
-                path, f"others than its owner may use it (mode {mode})", f"chmod 600 {path}"
-            )
-        data = file.read(_KEY_FILE_LIMIT + 1)
+        raise SigningKeyError(path, reason, "name a file that can") from None
     remedy = (
         "give a PEM file (PKCS #8) with an Ed25519 key, as `python -m pypto_store keygen` makes"
     )
@@ -179,3 +170,17 @@ def read_signing_key(path: str) -> PrivateKey:
         raise SigningKeyError(path, str(error), remedy) from None
     except SigningMissing as error:
         raise SigningKeyError(path, "it cannot be used", str(error)) from None
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open it also where it is a pipe, which would wait for somebody to write into it."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _check_mode(path: str, status: os.stat_result) -> None:
+    mode = stat.S_IMODE(status.st_mode)
+    if not stat.S_ISREG(status.st_mode):
+        raise SigningKeyError(path, "it is not a file", "name a file")
+    if status.st_uid == os.getuid() and mode & _OTHERS:
+        reason = f"others than its owner may use it (mode {mode:04o})"
+        raise SigningKeyError(path, reason, f"chmod 600 {path}")
