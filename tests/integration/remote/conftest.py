@@ -18,7 +18,7 @@ import pytest
 # The tests of this folder share modules that are no tests.
 sys.path.insert(0, os.path.dirname(__file__))
 
-from remotes import RUNNING  # noqa: E402 - found by the line above
+from remotes import RUNNING
 
 if TYPE_CHECKING:
     from pypto_store import RemoteConfig
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def programs() -> dict[str, Path]:
-    """Server programs by name: casd and nginx."""
+    """Server programs by name: buildgrid, casd and nginx."""
     listing = os.environ.get("PYPTO_TEST_CACHE_SERVERS")
     if not listing:
         pytest.skip("PYPTO_TEST_CACHE_SERVERS names no servers.json; bazelw sets it")

@@ -33,6 +33,12 @@ def _casd(programs: Programs, directory: Path) -> Iterator[RemoteConfig]:
 
 
 @contextmanager
+def _buildgrid(programs: Programs, directory: Path) -> Iterator[RemoteConfig]:
+    with servers.running_buildgrid(programs["buildgrid"], directory, ["fleet/a"]) as address:
+        yield RemoteConfig(f"grpc://{address}", instance="fleet/a")
+
+
+@contextmanager
 def _nginx(programs: Programs, directory: Path) -> Iterator[RemoteConfig]:
     with servers.running_nginx(programs["nginx"], directory) as address:
         yield RemoteConfig(f"http://{address}/pypto")
@@ -52,6 +58,7 @@ def _disk_cache(programs: Programs, directory: Path) -> Iterator[RemoteConfig]:
 # By the name that a test shows.
 RUNNING: Mapping[str, Running] = {
     "casd": _casd,
+    "buildgrid": _buildgrid,
     "nginx": _nginx,
     "nginx-users": _nginx_with_users,
     "file": _disk_cache,

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -65,6 +65,36 @@ http {{
 }}
 """
 
+_BUILDGRID = """\
+server:
+  - !channel
+    address: {address}
+    insecure-mode: true
+monitoring:
+  enabled: false
+thread-pool-size: 16
+instances:
+{instances}"""
+
+_BUILDGRID_INSTANCE = """\
+  - name: '{name}'
+    storages:
+      - !disk-storage &blobs{number}
+        path: {place}
+    caches:
+      - !lru-action-cache &entries{number}
+        storage: *blobs{number}
+        max-cached-refs: 4096
+        allow-updates: true
+    services:
+      - !action-cache
+        cache: *entries{number}
+      - !cas
+        storage: *blobs{number}
+      - !bytestream
+        storage: *blobs{number}
+"""
+
 
 @contextmanager
 def running_casd(program: Path, directory: Path) -> Iterator[str]:
@@ -78,6 +108,28 @@ def running_casd(program: Path, directory: Path) -> Iterator[str]:
         directory / "casd",
     ]
     directory.mkdir(parents=True, exist_ok=True)
+    with _running(argv, directory, address):
+        yield address
+
+
+@contextmanager
+def running_buildgrid(
+    program: Path, directory: Path, instances: Collection[str] = ("",)
+) -> Iterator[str]:
+    """A BuildGrid; its address, HOST:PORT.
+
+    Each of its instances is a remote of its own, which keeps blobs below `directory`/`name` (the
+    nameless one below `directory`/nameless) and entries in memory.
+    """
+    address = f"127.0.0.1:{_free_port()}"
+    directory.mkdir(parents=True, exist_ok=True)
+    parts = (
+        _BUILDGRID_INSTANCE.format(name=name, place=name or "nameless", number=number)
+        for number, name in enumerate(instances)
+    )
+    text = _BUILDGRID.format(address=address, instances="".join(parts))
+    (directory / "buildgrid.yml").write_text(text, encoding="utf-8")
+    argv = [program, "server", "start", "buildgrid.yml"]
     with _running(argv, directory, address):
         yield address
 

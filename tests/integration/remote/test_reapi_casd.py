@@ -7,38 +7,25 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from pypto_store.remote.blob_store import BlobDigest, Engine, RemoteUnavailable
+from pypto_store import RemoteConfig
+from pypto_store.remote.blob_store import RemoteUnavailable
 from pypto_store.remote.engines import open_engine
-from pypto_store.remote.testing import SMALL, EngineContract, fetch, put
-from pypto_store.remote_config import RemoteConfig
+from pypto_store.remote.testing import SMALL, fetch, put
+from reapi_contract import ReapiContract
 from servers import running_casd
 
 pytest.importorskip("grpc", reason="pypto[remote] is not installed")
 
 
-class TestContract(EngineContract):
-    """A server of its own for every test."""
-
-    address: str
+class TestContract(ReapiContract):
+    """A server of its own for every test: it has one instance."""
 
     @pytest.fixture(autouse=True)
     def _casd(self, programs: dict[str, Path], tmp_path: Path) -> Iterator[None]:
-        with running_casd(programs["casd"], tmp_path) as self.address:
+        self.directory = tmp_path / "casd"
+        with running_casd(programs["casd"], tmp_path) as address:
+            self.config = RemoteConfig(f"grpc://{address}")
             yield
-
-    def make_engine(self, tmp_path: Path, *, readonly: bool = False) -> Engine:
-        return open_engine(RemoteConfig(f"grpc://{self.address}", readonly=readonly))
-
-    def plant_blob(self, tmp_path: Path, digest: BlobDigest, data: bytes) -> None:
-        name = digest.sha256.hex
-        path = tmp_path / "casd" / "cas" / "objects" / name[:2] / name[2:]
-        path.parent.mkdir(exist_ok=True)
-        path.unlink(missing_ok=True)
-        path.write_bytes(data)
-
-    def plant_entry(self, tmp_path: Path, name: BlobDigest, entry: bytes) -> None:
-        with closing(self.make_engine(tmp_path)) as engine:
-            engine.entries.put(name, entry)
 
 
 def test_a_server_that_went_away_is_unavailable(programs: dict[str, Path], tmp_path: Path) -> None:
