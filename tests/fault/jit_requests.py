@@ -43,5 +43,5 @@ class Requests:
         finally:
             pypto.configure_cache(None)
         after = asdict(pypto.cache_stats())
-        del before["last_bypass_reason"]
+        del before["last_bypass_reason"], before["last_remote_error"]
         return compiled, {name: after[name] - value for name, value in before.items()}

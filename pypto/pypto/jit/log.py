@@ -101,6 +101,21 @@ def damaged_blobs(kernel: str, digests: tuple[object, ...]) -> None:
     )  # fmt: skip
 
 
+def fetched(kernel: str, state: str, size: int) -> None:
+    """A remote had an entry of `size` bytes."""
+    _logger().info("kernel %s: %s, %d bytes, came from the remote", kernel, state, size)
+
+
+def remote_missed(nanoseconds: int) -> None:
+    """A remote was asked for an entry and has none."""
+    _logger().debug("the remote has no such entry (%.3f s)", nanoseconds / 1e9)
+
+
+def uploaded(size: int, nanoseconds: int) -> None:
+    """An entry was stored at a remote, for which `size` bytes were sent."""
+    _logger().info("an entry was sent to the remote: %d bytes, %.3f s", size, nanoseconds / 1e9)
+
+
 def unexplained(kernel: str) -> None:
     """The readable inputs of a key could not be kept; for use where the reason is handled."""
     _logger().info("kernel %s: the inputs of its key are not kept", kernel, exc_info=True)

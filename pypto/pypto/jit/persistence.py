@@ -6,6 +6,9 @@ the READY entries of the key discovered. What is found invalid is counted and le
 
 A read-only root serves the best READY entry it has for this processor, a root that may be written
 to only one for its very CPU level: the first user on a better processor improves it.
+
+Only what is missing is asked of a remote, by the transaction that would build it: the root comes
+first, and its READY hit asks nobody.
 """
 
 from __future__ import annotations
@@ -43,6 +46,7 @@ from pypto_store import (
     Entry,
     EntryChanged,
     Failure,
+    Fetched,
     Hint,
     Hit,
     Invalid,
@@ -159,7 +163,9 @@ class Persistent:
             sources=self.recipe.snapshot.source_map(),
         )
 
-    def _from_generated(self, entry: Entry, program: Program | None) -> CompiledProgram:
+    def _from_generated(
+        self, entry: Entry, program: Program | None, *, shared: bool = True
+    ) -> CompiledProgram:
         config = self._specs.config_of(entry)
         payload = PendingPayload(
             entry.path,
@@ -167,7 +173,7 @@ class Persistent:
             config=config,
             compilers=self.recipe.compilers(),
             publish=lambda build: self._publish_ready(entry, config, build),
-            artifact_key=self.key.digest.hex,
+            artifact_key=self.key.digest.hex if shared else None,
         )
         return CompiledProgram(
             RecoveringStorage(payload, self._rebuild),
@@ -216,12 +222,12 @@ class Persistent:
         # Whoever did not build has no program to show, wherever the winner was.
         program = made[0] if made else None
         if isinstance(result, Private):
-            self._count_private(result)
+            self._count_failure(result.failure, result.reason)
             return self.private.at(result.path, program)
-        if isinstance(result, Published):
+        shared = self._tell(result)
+        if shared and not isinstance(result, Hit):
             self.explain(self.store)
-            self._tell_damage(result)
-        return self._from_generated(result.entry, program)
+        return self._from_generated(result.entry, program, shared=shared)
 
     def _publish_ready(
         self, sources: Entry, config: KernelConfig, build: PayloadBuilder
@@ -234,7 +240,7 @@ class Persistent:
         """
 
         def check() -> None:
-            now = self.store.lookup_generated(self.key)
+            now = self.store.look_again(sources)
             if not isinstance(now, Hit) or now.entry.manifest != sources.manifest:
                 told = "has changed since it was validated; do not write into a store"
                 raise StoredFileLost(sources.directory, EntryChanged(f"{sources.directory} {told}"))
@@ -256,22 +262,27 @@ class Persistent:
                 recheck=self.patched,
             )
         if isinstance(result, Private):
-            self._count_private(result)
+            self._count_failure(result.failure, result.reason)
             return Publication(result.path, shared=False)
-        assert isinstance(result, Hit | Published)
-        if isinstance(result, Published):
-            self._tell_damage(result)
-        return Publication(result.entry.path, shared=True, verify=file_check(result.entry))
+        shared = self._tell(result)
+        return Publication(result.entry.path, shared=shared, verify=file_check(result.entry))
 
-    def _tell_damage(self, result: Published) -> None:
-        if result.damaged_blobs:
+    def _tell(self, result: Hit | Published | Fetched) -> bool:
+        """Log and count how an entry was obtained; whether others find it in the root."""
+        if not isinstance(result, Hit) and result.damaged_blobs:
             log.damaged_blobs(self.recipe.name, result.damaged_blobs)
+        if not isinstance(result, Fetched):
+            return True
+        manifest = result.entry.manifest
+        log.fetched(self.recipe.name, manifest.spec.state.value, manifest.payload_size)
+        self._count_failure(result.failure, result.reason)
+        return not result.private
 
-    def _count_private(self, result: Private) -> None:
-        match result.failure:
+    def _count_failure(self, failure: Failure | None, reason: str) -> None:
+        match failure:
             case Failure.STORAGE | Failure.LOCK:
-                self._count_storage_error(result.reason)
+                self._count_storage_error(reason)
             case Failure.PUBLICATION:
-                self._count_bypass(result.reason)
+                self._count_bypass(reason)
             case Failure.INVALID | None:
                 pass  # Met and counted when it was looked up, or simply read-only.

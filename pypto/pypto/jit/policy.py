@@ -8,26 +8,44 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pypto_store import CacheConfig
 from pypto_store.layout import linked_root
 
+if TYPE_CHECKING:
+    from pypto_store import RemoteConfig, TlsConfig
+
 ENABLED_VARIABLE = "PYPTO_CACHE"
 ROOT_VARIABLE = "PYPTO_CACHE_DIR"
 READONLY_VARIABLE = "PYPTO_CACHE_READONLY"
+REMOTE_VARIABLE = "PYPTO_CACHE_REMOTE"
 
 _SWITCH = {"0": False, "1": True}
 
 
 def environment_config(environ: Mapping[str, str]) -> CacheConfig:
-    """The configuration the environment names; ValueError naming a malformed variable."""
+    """The configuration the environment names; ValueError naming a malformed variable.
+
+    What it says of a remote is read only if persistence is enabled.
+    """
+    enabled = _switch(environ, ENABLED_VARIABLE)
     return CacheConfig(
-        enabled=_switch(environ, ENABLED_VARIABLE),
+        enabled=enabled,
         root=_root(environ),
         readonly=_switch(environ, READONLY_VARIABLE),
+        remote=_remote(environ) if enabled else None,
     )
+
+
+def _remote(environ: Mapping[str, str]) -> RemoteConfig | None:
+    if REMOTE_VARIABLE not in environ:
+        return None
+    from pypto_store.remote_environment import remote_from_environment
+
+    return remote_from_environment(environ)
 
 
 def _switch(environ: Mapping[str, str], name: str) -> bool:
@@ -51,13 +69,15 @@ def _root(environ: Mapping[str, str]) -> Path | None:
 class CachePolicy:
     """A configuration as one request captured it: every path is absolute, the root without links.
 
-    `root` is None exactly when persistence is disabled: nothing may look for it then.
+    `root` is None exactly when persistence is disabled: nothing may look for it then. `remote` says
+    where entries may come from, and takes no part in what they are: it is in no key.
     """
 
     root: str | None
     readonly: bool
     extra_source_paths: tuple[str, ...]
     extra_fingerprint: str | None
+    remote: RemoteConfig | None = None
 
     @property
     def enabled(self) -> bool:
@@ -80,7 +100,28 @@ def capture_policy(config: CacheConfig, environ: Mapping[str, str], cwd: str) ->
         readonly=config.readonly,
         extra_source_paths=tuple(os.path.join(cwd, path) for path in config.extra_source_paths),
         extra_fingerprint=config.extra_fingerprint,
+        remote=None if config.remote is None else _with_absolute_files(config.remote, cwd),
     )
+
+
+def _with_absolute_files(remote: RemoteConfig, cwd: str) -> RemoteConfig:
+    remote = _absolute(remote, ("credential_helper", "signing_key"), cwd)
+    if remote.tls is None:
+        return remote
+    tls = _absolute(remote.tls, ("ca", "certificate", "key"), cwd)
+    return remote if tls is remote.tls else replace(remote, tls=tls)
+
+
+_Files = TypeVar("_Files", "RemoteConfig", "TlsConfig")
+
+
+def _absolute(value: _Files, fields: tuple[str, ...], cwd: str) -> _Files:
+    """`value`, with relative paths in `fields` taken from `cwd`."""
+    named = ((name, getattr(value, name)) for name in fields)
+    relative: dict[str, Any] = {
+        name: Path(cwd, path) for name, path in named if path is not None and not path.is_absolute()
+    }
+    return replace(value, **relative) if relative else value
 
 
 def _followed(root: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pypto.jit import log
 from pypto.jit.application import ExtraSourceError, application_digest
@@ -23,6 +24,7 @@ from pypto.jit.placement import private_parent
 from pypto.jit.policy import CachePolicy, PolicyLevels, capture_policy
 from pypto.jit.private import PrivateBuilds
 from pypto.jit.remembered import RootMemory, TextMemory
+from pypto.jit.remotes import Remotes
 from pypto.jit.source import SourceSnapshot
 from pypto.jit.specialization import Specialization, forces_fresh_build
 from pypto.jit.statistics import Counter, Statistics
@@ -34,6 +36,9 @@ from pypto_store import ArtifactKey, ArtifactStore, CacheConfig, Digest
 from pypto_store.validation import Validator
 from pypto_toolchains.evidence import Unavailable
 from pypto_toolchains.identity import ToolchainIdentity
+
+if TYPE_CHECKING:
+    from pypto_store import RemoteConfig
 
 Objects = ObjectTable[CompiledProgram]
 
@@ -81,19 +86,23 @@ class Answer:
 
 @dataclass(slots=True)
 class Stores:
-    """One store object a root and mode: overlapping builds meet in it."""
+    """One store object a root, mode and remote: overlapping builds meet in it."""
 
-    _open: dict[tuple[str, bool], ArtifactStore] = field(default_factory=dict)
+    remotes: Remotes
+    _open: dict[tuple[str, bool, RemoteConfig | None], ArtifactStore] = field(default_factory=dict)
     _validator: Validator = field(default_factory=best_validator)
 
     def at(self, policy: CachePolicy) -> ArtifactStore:
         """The store of an enabled policy."""
         assert policy.root is not None
-        place = (policy.root, policy.readonly)
+        place = (policy.root, policy.readonly, policy.remote)
         store = self._open.get(place)
         if store is None:
             store = ArtifactStore(
-                Path(policy.root), readonly=policy.readonly, validator=self._validator
+                Path(policy.root),
+                readonly=policy.readonly,
+                validator=self._validator,
+                remote=self.remotes.at(policy.remote),
             )
             store = self._open.setdefault(place, store)
         return store
@@ -117,7 +126,7 @@ class Resolver:
         self._toolchain = toolchain
         self._clock = clock
         self._log = LogOutput()
-        self._stores = Stores()
+        self._stores = Stores(Remotes(statistics, clock))
 
     def obtain(
         self,
@@ -178,6 +187,10 @@ class Resolver:
             return None, None
         self._toolchain.begin()
         return policy, self._memory.below(policy.root)
+
+    def flush_remotes(self, timeout: float) -> bool:
+        """Wait for uploads, at most `timeout` seconds for each remote; whether all are done."""
+        return self._stores.remotes.flush(timeout)
 
     def unreadable(self, kernel: str, reason: str, config: RunConfig, world: Surroundings) -> None:
         """Count a request for a kernel that has no text, which no policy can help.

@@ -35,6 +35,14 @@ def configure_cache(config: CacheConfig | None) -> None:
     LEVELS.configure(config)
 
 
+def flush_remotes(timeout: float) -> bool:
+    """Wait for uploads in the background; whether all are done.
+
+    timeout: seconds, for each remote. A process that ends in the usual way waits by itself.
+    """
+    return RESOLVER.flush_remotes(timeout)
+
+
 def cache_stats() -> CacheStats:
     """The counters of this process as they are now; reads no disk and resets nothing."""
     return STATISTICS.snapshot()

@@ -168,6 +168,7 @@ def _planned(options: argparse.Namespace) -> tuple[str, list[Task]]:
         cache,
         enabled=True,
         readonly=True,
+        remote=None,
         root=cache.root if options.root is None else Path(options.root),
     )
     root = capture_policy(cache, world.environ, world.cwd).root

@@ -63,7 +63,7 @@ def test_private_results_are_counted_by_what_failed(reason: str) -> None:
         (None, (0, 0, 0)),
     ):
         persistent = _persistent()
-        persistent._count_private(Private(Path("private"), failure, reason))
+        persistent._count_failure(failure, reason)
         assert _counts(persistent.statistics.snapshot()) == expected
 
 

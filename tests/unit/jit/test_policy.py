@@ -20,6 +20,7 @@ def test_defaults_are_off() -> None:
         "readonly": False,
         "extra_source_paths": (),
         "extra_fingerprint": None,
+        "remote": None,
     }
 
 
