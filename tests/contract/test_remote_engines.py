@@ -8,6 +8,8 @@ import pytest
 from http_cache_server import HttpCacheServer
 from pypto_store import RemoteConfig
 from pypto_store.remote.engines import open_engine
+from pypto_store.remote.memory import MemoryRemote
+from pypto_store.remote.read_only import ReadOnlyEngine
 from pypto_store.remote.testing import EngineContract
 
 if TYPE_CHECKING:
@@ -15,6 +17,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pypto_store.remote.blob_store import BlobDigest, Engine
+
+
+class TestMemory(EngineContract):
+    """The remote of tests is one as well."""
+
+    @pytest.fixture(autouse=True)
+    def _remote(self) -> None:
+        self.remote = MemoryRemote()
+
+    def make_engine(self, tmp_path: Path, *, readonly: bool = False) -> Engine:
+        engine = self.remote.open()
+        return ReadOnlyEngine(engine, "memory:") if readonly else engine
+
+    def plant_blob(self, tmp_path: Path, digest: BlobDigest, data: bytes) -> None:
+        self.remote.held[digest] = data
+
+    def plant_entry(self, tmp_path: Path, name: BlobDigest, entry: bytes) -> None:
+        self.remote.entries[name] = entry
 
 
 class TestDiskCache(EngineContract):
