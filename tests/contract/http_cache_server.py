@@ -15,6 +15,7 @@ _PLACE = re.compile(r"(?:/[\w.-]+)*/((?:ac|cas)/[0-9a-f]{64})")
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or a body waits for the client to acknowledge its head
     server: HttpCacheServer
 
     def _place(self) -> str | None:
@@ -56,6 +57,8 @@ class HttpCacheServer(ThreadingHTTPServer):
 
     daemon_threads = True
     block_on_close = False
+    # Of more than these that arrive at once, the system drops some, and the client waits a second.
+    request_queue_size = 128
 
     def __init__(self, context: ssl.SSLContext | None = None) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
