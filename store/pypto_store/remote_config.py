@@ -72,7 +72,8 @@ class RemoteConfig:
         credential helpers; for the encrypted schemes, and for this very host.
     trusted_keys: if there are any, an entry is used only with a signature by one of them. Each is
         "ed25519:" and the base64 of the 32 bytes of a public key.
-    signing_key: a PEM file (PKCS #8) with the private Ed25519 key that signs what is stored.
+    signing_key: a PEM file (PKCS #8) with the private Ed25519 key that signs what is stored. Who
+        signs and names no trusted keys trusts this one alone.
 
     repr() and `shown_url` show neither passwords nor the values of headers.
     """

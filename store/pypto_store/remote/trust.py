@@ -105,11 +105,6 @@ class TrustedKeys:
         return "a signature by " + ("the trusted key" if count == 1 else f"one of {count} keys")
 
 
-def trust_of(config: RemoteConfig) -> Trust:
-    """Whom the reader of a remote trusts."""
-    return TrustedKeys(config.trusted_keys) if config.trusted_keys else ANYONE
-
-
 class SigningKeyError(ValueError):
     """A file that nothing can be signed with; names the file, what is wrong, and what to do."""
 
@@ -130,6 +125,18 @@ class KeySigner:
     def sign(self, manifest: bytes) -> bytes:
         """The document with the one signature of this key."""
         return encode([Signature(self._key.public, self._key.sign(signed_bytes(manifest)))])
+
+
+def trust_of(config: RemoteConfig) -> Trust:
+    """Whom the reader of a remote trusts: its trusted keys; without any, its own key, or anyone.
+
+    Who signs believes nobody by default: what it compiles from sources that anybody can have put
+    there would carry its signature. SigningKeyError where its own key cannot be read.
+    """
+    if config.trusted_keys:
+        return TrustedKeys(config.trusted_keys)
+    signer = signer_of(config)
+    return ANYONE if signer is None else signer.own
 
 
 def signer_of(config: RemoteConfig) -> Signer | None:

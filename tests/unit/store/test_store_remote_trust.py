@@ -88,6 +88,21 @@ def test_a_signature_by_a_trusted_key_is_accepted():
     assert trust.fault(MANIFEST, signer(1).sign(MANIFEST)) is None
 
 
+def test_who_signs_believes_itself_alone_unless_others_are_named(tmp_path):
+    """Or its key would stand for what it compiled from sources that anybody put there."""
+    path = key_file(tmp_path, private_key(1))
+    alone = trust_of(RemoteConfig("file:///x", signing_key=path))
+    assert alone.fault(MANIFEST, signer(1).sign(MANIFEST)) is None
+    assert alone.fault(MANIFEST, signer(2).sign(MANIFEST)) is not None
+    assert alone.fault(MANIFEST, None) is not None
+    named = trust_of(RemoteConfig("file:///x", signing_key=path, trusted_keys=(public(2),)))
+    assert named.fault(MANIFEST, signer(1).sign(MANIFEST)) is not None
+    assert named.fault(MANIFEST, signer(2).sign(MANIFEST)) is None
+    path.unlink()
+    with pytest.raises(SigningKeyError):
+        trust_of(RemoteConfig("file:///x", signing_key=path))
+
+
 def test_every_other_entry_is_not_and_the_reason_says_why():
     trust = TrustedKeys([public(1)])
     good = signer(1).sign(MANIFEST)
