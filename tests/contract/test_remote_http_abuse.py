@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 import tracemalloc
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -127,10 +128,16 @@ def test_absent_is_no_fault_for_who_asks(serve, line):
         engine.blobs.put(BLOB, source_of(DATA))
 
 
-@pytest.mark.parametrize("line", [b"405 Not Allowed", b"413 Too Large", b"501 Unsupported"])
+@pytest.mark.parametrize("line", [b"405 Not Allowed", b"501 Unsupported"])
 def test_servers_that_only_read_refuse(serve, line):
     with pytest.raises(RemoteRefused, match=line.decode()):
         serve(answer(status(line))).blobs.put(BLOB, source_of(DATA))
+
+
+def test_a_blob_that_is_too_large_for_a_server_is_no_refusal_of_others(serve):
+    engine = serve(answer(status(b"413 Content Too Large")))
+    with pytest.raises(RemoteProtocolError, match="413 Content Too Large; have the server take"):
+        engine.blobs.put(BLOB, source_of(DATA))
 
 
 def body(data: bytes, length: int | None) -> bytes:
@@ -260,8 +267,26 @@ def test_a_body_that_nobody_wants_is_not_waited_for(serve):
     assert serve(drips_a_refusal, 3.0).blobs.get(BLOB) is None
 
 
+@pytest.mark.parametrize("step", ["get", "find", "put"])
+def test_many_blobs_have_one_time_together(serve, step):
+    def drips(talk: Conversation) -> None:
+        talk.hear()
+        talk.drip(b"HTTP/1.1 200 OK\r\nA: " + b"b" * 6000)
+
+    engine = serve(drips, SHORT)
+    blobs = {BlobDigest.of(data): data for data in (b"%d" % number for number in range(30))}
+    begin = time.monotonic()
+    with pytest.raises(RemoteUnavailable, match="in time"):
+        {
+            "get": engine.blobs.get_many,
+            "find": engine.blobs.find_missing,
+            "put": engine.blobs.put_many,
+        }[step](blobs)
+    assert time.monotonic() - begin < 10 * SHORT
+
+
 def test_who_takes_nothing_is_down(serve, monkeypatch):
-    monkeypatch.setattr("pypto_store.remote.http_cache.SLOWEST", 1 << 40)
+    monkeypatch.setattr("pypto_store.remote.http_server.SLOWEST", 1 << 40)
     engine = serve(silent, SHORT)
     with pytest.raises(RemoteUnavailable, match="timeout"):
         put(engine.blobs, LARGE * 2)

@@ -4,32 +4,36 @@ Every wait of an exchange (connecting, encryption, sending, the answer's head, e
 body) is held to what is left of its time, so that a server which sends a byte now and then does not
 hold anybody up. Only looking up a name is left to the system's own limits.
 
+An exchange has two halves, sending and waiting: who wants many things sends several requests, each
+on a connection of its own, before waiting for the first answer. That hides what one round trip
+takes without a thread; on a near server threads cost more than the exchanges themselves.
+
 What goes wrong leaves as the exception that the standard library raises for it (OSError,
-http.client.HTTPException, UnicodeError from a name that cannot be one); `http_cache` makes faults
+http.client.HTTPException, UnicodeError from a name that cannot be one); `http_server` makes faults
 of these.
 """
 
 from __future__ import annotations
 
 import http.client
-import io
 import os
-import select
-import socket
-import ssl
+import threading
 import time
 from collections import deque
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pypto_store.remote.blob_store import CHUNK, Source
+from pypto_store.remote.http_timed import TimedConnection
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Callable, Iterable
 
 _Result = TypeVar("_Result")
 
-_KEPT = 8  # idle connections
+KEPT = 8  # idle connections; and exchanges that one request for many blobs has under way
+_LONG = 0.002  # seconds; where connecting takes longer, it is worth a thread
 _DRAINED = 1 << 16  # bytes of an answer that nobody wants, read so that the connection can be kept
 
 
@@ -45,16 +49,21 @@ class HttpConnections:
     """Connections to one server, for any number of threads.
 
     context: how connections are encrypted; None for not at all.
+    long: seconds; where connecting took as long, several connections are made in threads.
     """
 
-    def __init__(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
+    def __init__(
+        self, host: str, port: int, context: ssl.SSLContext | None, *, long: float = _LONG
+    ) -> None:
         self._address = (host, port)
         self._context = context
-        self._idle: deque[_Connection] = deque()
+        self._long = long
+        self._idle: deque[TimedConnection] = deque()
         self._process = os.getpid()
         self._closed = False
+        self.connecting_took = 0.0  # seconds, the last time
 
-    def exchange(
+    def begin(
         self,
         method: str,
         target: str,
@@ -62,45 +71,47 @@ class HttpConnections:
         *,
         seconds: float,
         body: Source | None = None,
-    ) -> HttpAnswer:
-        """Send a request and wait for the head of its answer, which the caller closes.
+    ) -> HttpExchange:
+        """Send a request with its body. Either its answer is waited for, or it is closed."""
+        request = (method, target, headers, body)
+        return HttpExchange(self, request, time.monotonic() + seconds)
 
-        A request may reach the server twice: when a kept connection turns out to be gone before it
-        answered, everything is done once more on a new one, in the same time.
+    def prepare(self, count: int, seconds: float) -> None:
+        """Have up to `count` connections idle, if making one after another would take long.
+
+        What goes wrong here goes wrong again for whoever asks something, and is his to report.
         """
+        missing = min(count, KEPT) - len(self._idle)
+        if missing < 2 or self.connecting_took < self._long:
+            return
         end = time.monotonic() + seconds
-        kept = self._take()
-        if kept is not None:
-            try:
-                return self._ask(kept, method, target, headers, body, end)
-            except ConnectionError:
-                pass  # it was given up by the server while it was idle, as servers do
-        connection = _Connection(*self._address, self._context)
-        return self._ask(connection, method, target, headers, body, end)
+        threads = [
+            threading.Thread(target=self._connect_ahead, args=(end,), daemon=True)
+            for _ in range(missing)
+        ]
+        with suppress(RuntimeError):  # none can be started while the interpreter ends
+            for thread in threads:
+                thread.start()
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
 
-    def _ask(
-        self,
-        connection: _Connection,
-        method: str,
-        target: str,
-        headers: Iterable[tuple[str, str]],
-        body: Source | None,
-        end: float,
-    ) -> HttpAnswer:
-        connection.end = end
+    def _connect_ahead(self, end: float) -> None:
+        connection = self.new(end)
         try:
-            connection.putrequest(method, target, skip_accept_encoding=True)
-            for name, value in headers:
-                connection.putheader(name, value)
-            connection.endheaders()
-            if body is not None:
-                _send(connection, body)
-            return HttpAnswer(connection.getresponse(), connection, self._keep)
-        except BaseException:
+            connection.connect()
+        except (OSError, UnicodeError):
             connection.close()
-            raise
+        else:
+            self.keep(connection)
 
-    def _take(self) -> _Connection | None:
+    def new(self, end: float) -> TimedConnection:
+        """A connection that is made when something is asked on it."""
+        connection = TimedConnection(*self._address, self._context)
+        connection.end = end
+        return connection
+
+    def take(self) -> TimedConnection | None:
         """An idle connection on which nothing has arrived; None if there is none."""
         if self._process != os.getpid():
             # They belong to the parent too: two processes would read each other's answers.
@@ -115,8 +126,9 @@ class HttpConnections:
                 return connection
             connection.close()
 
-    def _keep(self, connection: _Connection) -> None:
-        if self._closed or len(self._idle) >= _KEPT or self._process != os.getpid():
+    def keep(self, connection: TimedConnection) -> None:
+        """Have a connection idle; nothing is under way on it."""
+        if self._closed or len(self._idle) >= KEPT or self._process != os.getpid():
             connection.close()
         else:
             self._idle.append(connection)
@@ -132,7 +144,78 @@ class HttpConnections:
                 self._idle.pop().close()
 
 
-def _send(connection: _Connection, body: Source) -> None:
+class HttpExchange:
+    """A request that was sent and whose answer nobody has waited for.
+
+    It may reach the server twice: when a kept connection turns out to be gone before it answered,
+    everything is done once more on a new one, in the same time.
+    """
+
+    def __init__(
+        self,
+        connections: HttpConnections,
+        request: tuple[str, str, Iterable[tuple[str, str]], Source | None],
+        end: float,
+    ) -> None:
+        self._connections = connections
+        self._request = request
+        self._end = end
+        kept = connections.take()
+        self._replaceable = kept is not None
+        if kept is None:
+            self._send_on_a_new_one()
+            return
+        kept.end = end
+        self._connection = kept
+        try:
+            self._send()
+        except ConnectionError:
+            # It was given up by the server while it was idle, as servers do.
+            self._send_on_a_new_one()
+
+    def answer(self) -> HttpAnswer:
+        """Wait for the head of the answer, which the caller closes."""
+        if self._replaceable:
+            try:
+                return self._answer()
+            except ConnectionError:
+                self._send_on_a_new_one()
+        return self._answer()
+
+    def close(self) -> None:
+        """Give the exchange up, in place of waiting for its answer."""
+        self._connection.close()
+
+    def _send_on_a_new_one(self) -> None:
+        self._replaceable = False
+        self._connection = self._connections.new(self._end)
+        self._send()
+        self._connections.connecting_took = self._connection.connecting_took
+
+    def _send(self) -> None:
+        method, target, headers, body = self._request
+        connection = self._connection
+        try:
+            connection.putrequest(method, target, skip_accept_encoding=True)
+            for name, value in headers:
+                connection.putheader(name, value)
+            connection.endheaders()
+            if body is not None:
+                _send(connection, body)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _answer(self) -> HttpAnswer:
+        connection = self._connection
+        try:
+            return HttpAnswer(connection.getresponse(), connection, self._connections.keep)
+        except BaseException:
+            connection.close()
+            raise
+
+
+def _send(connection: TimedConnection, body: Source) -> None:
     """Send a body. A server that answers before it has everything is listened to instead."""
     with closing(_from_source(body)) as stream:
         while piece := _from_source(lambda: stream.read(CHUNK)):
@@ -156,8 +239,8 @@ class HttpAnswer:
     def __init__(
         self,
         response: http.client.HTTPResponse,
-        connection: _Connection,
-        keep: Callable[[_Connection], None],
+        connection: TimedConnection,
+        keep: Callable[[TimedConnection], None],
     ) -> None:
         self._response = response
         self._connection = connection
@@ -203,100 +286,3 @@ class HttpAnswer:
         else:
             self._connection.close()
             self._response.close()
-
-
-class _Connection(http.client.HTTPConnection):
-    """A connection on which no wait goes beyond `end`, a time of time.monotonic()."""
-
-    def __init__(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
-        super().__init__(host, port)
-        self.default_port = http.client.HTTPS_PORT if context else http.client.HTTP_PORT
-        self._context = context
-        self.sock: Any = None
-        self.end = 0.0
-
-    def left(self) -> float:
-        """Seconds that are left; TimeoutError without any."""
-        left = self.end - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("the time is up")
-        return left
-
-    def connect(self) -> None:
-        """Connect to the first address that can be connected to."""
-        error: OSError | None = None
-        for family, kind, protocol, _, address in socket.getaddrinfo(
-            self.host, self.port, type=socket.SOCK_STREAM
-        ):
-            plain = socket.socket(family, kind, protocol)
-            try:
-                plain.settimeout(self.left())
-                plain.connect(address)
-                plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self.sock = _TimedSocket(self._encrypted(plain), self.left)
-            except BaseException as failure:
-                plain.close()
-                if not isinstance(failure, OSError):
-                    raise
-                error = failure
-            else:
-                return
-        assert error is not None  # getaddrinfo raises where there is no address
-        raise error
-
-    def _encrypted(self, plain: socket.socket) -> socket.socket:
-        if self._context is None:
-            return plain
-        plain.settimeout(self.left())
-        return self._context.wrap_socket(plain, server_hostname=self.host)
-
-    def is_quiet(self) -> bool:
-        """Whether nothing has arrived on it, neither bytes that nobody asked for nor its end."""
-        poll = select.poll()
-        poll.register(self.sock.fileno(), select.POLLIN)
-        return not poll.poll(0)
-
-
-class _TimedSocket:
-    """What http.client uses of a socket, held to the connection's time."""
-
-    def __init__(self, inner: socket.socket, left: Callable[[], float]) -> None:
-        self._inner = inner
-        self._left = left
-
-    def fileno(self) -> int:
-        return self._inner.fileno()
-
-    def sendall(self, data: bytes) -> None:
-        rest = memoryview(data)
-        while rest:
-            self._inner.settimeout(self._left())
-            rest = rest[self._inner.send(rest) :]
-
-    def makefile(self, mode: str) -> io.BufferedReader:
-        assert mode == "rb"
-        return io.BufferedReader(_TimedReader(self._inner, self._left))
-
-    def close(self) -> None:
-        self._inner.close()
-
-
-class _TimedReader(io.RawIOBase):
-    """The reading half of a socket; it keeps the socket open for as long as it is open itself."""
-
-    def __init__(self, inner: socket.socket, left: Callable[[], float]) -> None:
-        super().__init__()
-        self._inner = inner
-        self._left = left
-        self._file = inner.makefile("rb", buffering=0)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        self._inner.settimeout(self._left())
-        return self._file.readinto(buffer)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()

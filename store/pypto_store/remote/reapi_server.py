@@ -1,7 +1,8 @@
 """Calls of one REAPI v2 server: deadlines, retries, and every error made a fault of the remote.
 
 Only UNAVAILABLE is tried again, a few times and never beyond the deadline of the whole call: a
-server that is being restarted costs a second, one that is gone no more than `timeout`. Answers are
+server that is being restarted costs a second, one that is gone no more than `timeout`. And after
+UNAUTHENTICATED a credential helper is asked once more, if there is one. Answers are
 asked for as bytes and decoded here, since grpcio writes to the log what it cannot decode.
 
 No proxy of the environment is used, and a channel is not carried over a fork.
@@ -13,7 +14,7 @@ import random
 import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from pypto_store.remote.blob_store import (
@@ -23,6 +24,7 @@ from pypto_store.remote.blob_store import (
     RemoteRefused,
     RemoteUnavailable,
 )
+from pypto_store.remote.credentials import Headers, credentials_of
 from pypto_store.remote.reapi_credentials import channel_credentials
 from pypto_store.remote.reapi_protocol import CAPABILITIES, Method, load_protocol
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from pypto_store.remote_config import RemoteConfig
 
 _T = TypeVar("_T")
+
+Metadata: TypeAlias = "tuple[tuple[str, str | bytes], ...]"
 
 OK, CANCELLED, DEADLINE_EXCEEDED, NOT_FOUND = 0, 1, 4, 5
 PERMISSION_DENIED, RESOURCE_EXHAUSTED, ABORTED, UNAVAILABLE, UNAUTHENTICATED = 7, 8, 10, 14, 16
@@ -75,7 +79,7 @@ class ReapiServer:
                 reason=str(error),
                 remedy="pip install 'pypto[remote]'",
             ) from error
-        self._metadata = tuple(_metadata(config))
+        self._credentials = credentials_of(config)
         self._channel = _channel(self.protocol.grpc, config)
         self._capabilities: Capabilities | None = None
         self._asking = threading.Lock()
@@ -124,8 +128,8 @@ class ReapiServer:
         """As `call`, but None where the answer is NOT_FOUND."""
         caller = self.protocol.callable(self._channel, method)
 
-        def attempt(left: float) -> Any:
-            return caller(request, timeout=left, metadata=self._metadata)
+        def attempt(left: float, metadata: Metadata) -> Any:
+            return caller(request, timeout=left, metadata=metadata)
 
         answer: bytes | None = self.attempts(attempt, operation, self.deadline(size))
         return None if answer is None else self._decoded(method, answer, operation)
@@ -141,7 +145,7 @@ class ReapiServer:
         """
         caller = self.protocol.callable(self._channel, method)
 
-        def attempt(left: float) -> Any:
+        def attempt(left: float, metadata: Metadata) -> Any:
             started = threading.Event()
             calls: list[Any] = []
 
@@ -151,9 +155,7 @@ class ReapiServer:
                     call.cancel()
 
             try:
-                calls.append(
-                    caller.future(iter(requests(cancel)), timeout=left, metadata=self._metadata)
-                )
+                calls.append(caller.future(iter(requests(cancel)), timeout=left, metadata=metadata))
             finally:
                 started.set()
             (call,) = calls
@@ -176,8 +178,8 @@ class ReapiServer:
         """
         caller = self.protocol.callable(self._channel, method)
 
-        def attempt(left: float) -> tuple[Any, list[bytes]]:
-            call = caller(request, timeout=left, metadata=self._metadata)
+        def attempt(left: float, metadata: Metadata) -> tuple[Any, list[bytes]]:
+            call = caller(request, timeout=left, metadata=metadata)
             first = next(call, None)
             return call, [] if first is None else [first]
 
@@ -205,17 +207,22 @@ class ReapiServer:
             yield self._decoded(method, following, operation)
 
     def attempts(
-        self, attempt: Callable[[float], _T], operation: str, deadline: float
+        self, attempt: Callable[[float, Metadata], _T], operation: str, deadline: float
     ) -> _T | None:
-        """What `attempt(seconds left)` returns; None where the server says NOT_FOUND."""
+        """What `attempt(seconds left, metadata)` returns; None where the server says NOT_FOUND."""
         pauses = iter(_PAUSES)
+        renewed = False
         while True:
+            headers = self._credentials.headers()
             try:
-                return attempt(max(deadline - time.monotonic(), 0.001))
+                return attempt(max(deadline - time.monotonic(), 0.001), _metadata(headers))
             except self.protocol.grpc.RpcError as error:
                 code = error.code().value[0]
                 if code == NOT_FOUND:
                     return None
+                if code == UNAUTHENTICATED and not renewed and self._credentials.renew(headers):
+                    renewed = True
+                    continue
                 pause = next(pauses, None)
                 over = pause is None or time.monotonic() + pause > deadline
                 if code != UNAVAILABLE or pause is None or over:
@@ -266,12 +273,12 @@ class StreamBroken(Exception):
         self.fault = fault
 
 
-def _metadata(config: RemoteConfig) -> Iterator[tuple[str, str | bytes]]:
-    """What goes with every call. gRPC wants names in small letters, and bytes for -bin."""
-    for name, value in config.headers:
-        yield name.lower(), value.encode() if name.lower().endswith("-bin") else value
-    if config.basic_authorization is not None:
-        yield "authorization", config.basic_authorization
+def _metadata(headers: Headers) -> Metadata:
+    """What goes with a call. gRPC wants names in small letters, and bytes for -bin."""
+    return tuple(
+        (name.lower(), value.encode() if name.lower().endswith("-bin") else value)
+        for name, value in headers
+    )
 
 
 def _channel(grpc: Any, config: RemoteConfig) -> Any:
