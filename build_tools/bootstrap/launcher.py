@@ -86,6 +86,7 @@ def _run_bazel(command: Command, bazel: Path, compiler: str, settings: Settings)
         f"PYPTO_{name.upper()}_ENV": environment_path(RECIPES[name], settings) for name in _VISIBLE
     }
     directories |= {supply.variable: supply.path(settings) for supply in SUPPLIES}
+    directories["PYPTO_BAZEL"] = bazel  # for tests that have it build something else
     writable = {
         supply.config: supply.path(settings) / supply.writable
         for supply in SUPPLIES

@@ -62,16 +62,29 @@ _supply = repository_rule(
     attrs = {"supply": attr.string(mandatory = True, values = _SUPPLIES.keys())},
 )
 
+def _this_bazel_impl(rctx):
+    program = rctx.getenv("PYPTO_BAZEL")
+    if not program:
+        fail("PYPTO_BAZEL is not set: run ./bazelw in place of bazel")
+    rctx.file("bazel.json", json.encode_indent({"bazel": program}) + "\n")
+    rctx.file("BUILD.bazel", _EXPORTED.format(file = "bazel.json"))
+
+_this_bazel = repository_rule(
+    doc = "Names the program that bazelw runs, for tests that run it too.",
+    implementation = _this_bazel_impl,
+)
+
 def _supplies_impl(mctx):
     for name in _SUPPLIES:
         _supply(name = name, supply = name)
+    _this_bazel(name = "this_bazel")
     return mctx.extension_metadata(
         reproducible = True,
-        root_module_direct_deps = _SUPPLIES.keys(),
+        root_module_direct_deps = _SUPPLIES.keys() + ["this_bazel"],
         root_module_direct_dev_deps = [],
     )
 
 supplies = module_extension(
-    doc = "Makes one repository for each supply.",
+    doc = "Makes one repository for each supply, and one for the running Bazel.",
     implementation = _supplies_impl,
 )

@@ -1,7 +1,7 @@
 """The programs of the servers that tests here start, and the remotes behind them.
 
-bazelw makes the programs; with plain pytest, PYPTO_TEST_CACHE_SERVERS names the servers.json of its
-cache directory.
+bazelw makes or finds the programs; with plain pytest, PYPTO_TEST_CACHE_SERVERS names the
+servers.json of its cache directory, and PYPTO_TEST_BAZEL a file with {"bazel": "/path/of/bazel"}.
 """
 
 from __future__ import annotations
@@ -32,6 +32,15 @@ def programs() -> dict[str, Path]:
         pytest.skip("PYPTO_TEST_CACHE_SERVERS names no servers.json; bazelw sets it")
     text = Path(listing).read_text(encoding="utf-8")
     return {name: Path(path) for name, path in json.loads(text).items()}
+
+
+@pytest.fixture(scope="session")
+def bazel() -> Path:
+    """The Bazel that runs these tests, to be run by them."""
+    listing = os.environ.get("PYPTO_TEST_BAZEL")
+    if not listing:
+        pytest.skip("PYPTO_TEST_BAZEL names no bazel.json; bazelw sets it")
+    return Path(json.loads(Path(listing).read_text(encoding="utf-8"))["bazel"])
 
 
 @pytest.fixture(scope="module", params=RUNNING)
