@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pypto_store.remote.blob_store import Engine
 
-PKI = Path(__file__).parent / "pki"
+PKI = Path(__file__).parents[1] / "pki"
 CA = TlsConfig(ca=PKI / "ca.pem")
 CLIENT = TlsConfig(ca=PKI / "ca.pem", certificate=PKI / "client.pem")
 BLOB = BlobDigest.of(b"x")

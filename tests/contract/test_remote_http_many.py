@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pypto_store.remote.blob_store import Engine
 
-PKI = Path(__file__).parent / "pki"
+PKI = Path(__file__).parents[1] / "pki"
 BLOBS = {BlobDigest.of(data): data for data in (b"%d" % number * 50 for number in range(10, 30))}
 PATIENCE = 60.0  # seconds; nothing here takes them
 

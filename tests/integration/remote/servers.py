@@ -15,6 +15,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+PKI = Path(__file__).absolute().parents[2] / "pki"  # certificates; see the README there
+
 _PATIENCE = 60.0  # seconds; on an idle machine half of one is enough
 _FAREWELL = 5.0  # seconds; casd can be slow to end after a read that failed
 
@@ -52,9 +54,17 @@ http {{
   client_body_temp_path tmp/body; proxy_temp_path tmp/proxy; fastcgi_temp_path tmp/fastcgi;
   uwsgi_temp_path tmp/uwsgi; scgi_temp_path tmp/scgi;
   client_max_body_size 0;
+  keepalive_requests 100000;
   root data;
+{server}}}
+"""
+
+_ENCRYPTED = """
+    ssl_certificate {pki}/{certificate}; ssl_certificate_key {pki}/{certificate};"""
+
+_HTTP_CACHE = """\
   server {{
-    listen 127.0.0.1:{port};
+    listen 127.0.0.1:{port}{ssl};{encryption}
     location ~ {location} {{
       dav_methods PUT;
       create_full_put_path on;
@@ -62,7 +72,28 @@ http {{
     }}
     location / {{ return 404; }}
   }}
-}}
+"""
+
+# Who may do what with a server of the Remote Execution API behind nginx.
+ONLY_WRITERS = """
+    auth_basic "cache"; auth_basic_user_file writers;
+    location / { grpc_pass grpc://reapi; }"""
+ONLY_CERTIFIED_READ = f"""
+    ssl_client_certificate {PKI}/ca.pem; ssl_verify_client on;
+    location / {{ if ($writes) {{ return 403; }} grpc_pass grpc://reapi; }}"""
+
+_REAPI_FRONT = """\
+  upstream reapi {{ server {address}; keepalive 16; }}
+  map $uri $writes {{
+    default 0;
+    "/build.bazel.remote.execution.v2.ActionCache/UpdateActionResult" 1;
+    "~^/build\\.bazel\\.remote\\.execution\\.v2\\.ContentAddressableStorage/(BatchUpdate|Splice)" 1;
+    "/google.bytestream.ByteStream/Write" 1;
+  }}
+  server {{
+    listen 127.0.0.1:{port} ssl http2;{encryption}
+    grpc_read_timeout 300s; grpc_send_timeout 300s;{access}
+  }}
 """
 
 _BUILDGRID = """\
@@ -135,20 +166,59 @@ def running_buildgrid(
 
 
 @contextmanager
-def running_nginx(program: Path, directory: Path, access: str = OPEN) -> Iterator[str]:
-    """An nginx that keeps what it is given below `directory`/data; its address, HOST:PORT."""
-    address = f"127.0.0.1:{_free_port()}"
+def running_nginx(
+    program: Path, directory: Path, access: str = OPEN, certificate: str | None = None
+) -> Iterator[str]:
+    """An nginx that keeps what it is given below `directory`/data; its address, HOST:PORT.
+
+    certificate: what it shows, of tests/pki; None is without encryption.
+    """
+    port = _free_port()
+    server = _HTTP_CACHE.format(
+        port=port,
+        ssl="" if certificate is None else " ssl",
+        encryption="" if certificate is None else _encryption(certificate),
+        location=_LOCATION,
+        access=access,
+    )
+    with _nginx(program, directory, server, port) as address:
+        yield address
+
+
+@contextmanager
+def running_front(
+    program: Path, directory: Path, behind: str, access: str, certificate: str = "server.pem"
+) -> Iterator[str]:
+    """An nginx with encryption, before the REAPI server whose address is `behind`; its own address.
+
+    certificate: what it shows, of tests/pki.
+    """
+    port = _free_port()
+    server = _REAPI_FRONT.format(
+        port=port, address=behind, encryption=_encryption(certificate), access=access
+    )
+    with _nginx(program, directory, server, port) as address:
+        yield address
+
+
+@contextmanager
+def _nginx(program: Path, directory: Path, server: str, port: int) -> Iterator[str]:
     for name in ("data", "tmp"):
         (directory / name).mkdir(parents=True, exist_ok=True)
     (directory / "readers").write_text(_users(READER, WRITER), encoding="utf-8")
     (directory / "writers").write_text(_users(WRITER), encoding="utf-8")
-    text = _NGINX.format(port=address.rpartition(":")[2], location=_LOCATION, access=access)
+    text = _NGINX.format(server=server)
     if os.geteuid() == 0:
         text = _AS_ROOT + text
     (directory / "nginx.conf").write_text(text, encoding="utf-8")
     argv = [program, "-e", "stderr", "-p", directory, "-c", "nginx.conf"]
+    address = f"127.0.0.1:{port}"
     with _running(argv, directory, address):
         yield address
+
+
+def _encryption(certificate: str) -> str:
+    return _ENCRYPTED.format(pki=PKI, certificate=certificate)
 
 
 @contextmanager

@@ -6,23 +6,27 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-import certificates
 import pytest
 from pypto_store.remote.blob_store import RemoteUnavailable
 from pypto_store.remote.engines import open_engine
 from pypto_store.remote.reapi_protocol import GET_ENTRY
 from pypto_store.remote.testing import ACTION
 from pypto_store.remote_config import RemoteConfig, TlsConfig
+from servers import PKI
 
 grpc = pytest.importorskip("grpc", reason="pypto[remote] is not installed")
 from scripted_reapi import ScriptedReapi  # noqa: E402 - needs grpc
+
+SERVER, CLIENT, CA = (PKI / name for name in ("server.pem", "client.pem", "ca.pem"))
+_KEY = "-----BEGIN PRIVATE KEY-----"
 
 
 @pytest.fixture(params=[False, True], ids=["server", "both"])
 def server(request: pytest.FixtureRequest) -> Iterator[ScriptedReapi]:
     """A server with a certificate; in the second run it wants one of the client too."""
-    pair = (certificates.SERVER_KEY, certificates.SERVER)
-    credentials = grpc.ssl_server_credentials([pair], certificates.AUTHORITY, request.param)
+    # The key and the certificate are in one file, and either is found there.
+    pair = (SERVER.read_bytes(), SERVER.read_bytes())
+    credentials = grpc.ssl_server_credentials([pair], CA.read_bytes(), request.param)
     server = ScriptedReapi(credentials)
     server.answer(GET_ENTRY, lambda asked, context: b"")
     server.wants_certificate = request.param
@@ -32,10 +36,11 @@ def server(request: pytest.FixtureRequest) -> Iterator[ScriptedReapi]:
 
 @pytest.fixture
 def tls(tmp_path: Path) -> TlsConfig:
-    """The authority, and a certificate of the client."""
-    for name in ("AUTHORITY", "CLIENT", "CLIENT_KEY"):
-        (tmp_path / name).write_bytes(getattr(certificates, name))
-    return TlsConfig(tmp_path / "AUTHORITY", tmp_path / "CLIENT", tmp_path / "CLIENT_KEY")
+    """The authority, and a certificate of the client with its key in another file."""
+    certificate, key = CLIENT.read_text("ascii").split(_KEY)
+    (tmp_path / "certificate.pem").write_text(certificate, encoding="ascii")
+    (tmp_path / "key.pem").write_text(_KEY + key, encoding="ascii")
+    return TlsConfig(CA, tmp_path / "certificate.pem", tmp_path / "key.pem")
 
 
 def test_a_trusted_server_is_told_the_name_in_the_url(
@@ -47,12 +52,8 @@ def test_a_trusted_server_is_told_the_name_in_the_url(
     assert server.metadata["authorization"] == "Basic bWU6c2VjcmV0"
 
 
-def test_a_key_may_be_in_the_file_of_its_certificate(
-    server: ScriptedReapi, tls: TlsConfig, tmp_path: Path
-) -> None:
-    both = tmp_path / "both"
-    both.write_bytes(certificates.CLIENT + certificates.CLIENT_KEY)
-    config = RemoteConfig(f"grpcs://{server.address}", tls=TlsConfig(tls.ca, both))
+def test_a_key_may_be_in_the_file_of_its_certificate(server: ScriptedReapi) -> None:
+    config = RemoteConfig(f"grpcs://{server.address}", tls=TlsConfig(CA, CLIENT))
     with closing(open_engine(config)) as engine:
         assert engine.entries.get(ACTION) == b""
 
