@@ -74,7 +74,16 @@ BUNDLE_POINTS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-_TABLES = (POINTS, REMOTE_POINTS, CLEANING_POINTS, BUNDLE_POINTS)
+# What `push` and `pull` add; a pull also reaches what publishing reaches.
+FLEET_POINTS: Mapping[str, str] = MappingProxyType(
+    {
+        "push.entry": "one entry is at the remote, or cannot be (reached once per entry)",
+        "push.listed": "every entry is at the remote, and on the list there",
+        "pull.entry": "one entry of a list is in the store, or is not to be had (once per entry)",
+    }
+)
+
+_TABLES = (POINTS, REMOTE_POINTS, CLEANING_POINTS, BUNDLE_POINTS, FLEET_POINTS)
 
 Hook = Callable[[str], None]
 _hook: Hook | None = None

@@ -42,12 +42,14 @@ class Answer:
     document: JSON values only; the frame adds `schema_version`, and `root` where there is one.
     paint: shows the same on a terminal. Only there is rich imported, so only inside of it.
     beside_data: standard output carries what the command made, so the rest goes to standard error.
+    complaint: what kept it from going on, for standard error besides.
     """
 
     document: Mapping[str, object]
     paint: Callable[[Console], None]
     status: Status = Status.OK
     beside_data: bool = False
+    complaint: str = ""
 
 
 Advance = Callable[[int], None]

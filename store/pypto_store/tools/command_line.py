@@ -29,6 +29,8 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "gc": "keep within limits, and remove what nothing needs",
         "export": "pack entries into one file, for another store",
         "import": "add the entries of such a file",
+        "push": "send entries to a remote, and list them there",
+        "pull": "add the entries that such a list names",
         "report": "write a page about everything that is there",
         "keygen": "make a key that signs what is sent to a remote",
     }
@@ -36,7 +38,12 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
 # These are about no store.
 _WITHOUT_ROOT = frozenset({"keygen"})
 # These are about a store or a bundle in its place; what a bundle is to each.
-_ROOT_OR_BUNDLE: Mapping[str, str] = MappingProxyType({})
+_ROOT_OR_BUNDLE: Mapping[str, str] = MappingProxyType(
+    {
+        "push": "send the entries of this bundle instead; - is standard input",
+        "pull": "pack the entries into this bundle instead; - is standard output",
+    }
+)
 
 
 class _Command(Protocol):
@@ -65,6 +72,8 @@ def run(arguments: Sequence[str], edge: Edge) -> int:
     try:
         answer = _answer(command, options, edge)
         _print(answer, options, edge.err if answer.beside_data else edge.out)
+        if answer.complaint:
+            edge.err.write(f"error: {answer.complaint}\n")
     except CommandError as error:
         edge.err.write(f"error: {error}\n")
         return error.status

@@ -23,9 +23,10 @@ def output_place(given: str, surroundings: Surroundings) -> str:
     if given == STREAM:
         return given
     place = os.path.join(surroundings.cwd, given)
-    root = os.path.realpath(surroundings.root)
-    if os.path.realpath(place).startswith(f"{root}/"):
-        raise CommandError(f"{place} lies in the store itself; write it somewhere else")
+    if surroundings.root:
+        root = os.path.realpath(surroundings.root)
+        if os.path.realpath(place).startswith(f"{root}/"):
+            raise CommandError(f"{place} lies in the store itself; write it somewhere else")
     if os.path.isdir(place):
         raise CommandError(f"{place} is a directory; name a file")
     return place

@@ -33,7 +33,14 @@ def rows_of(root: str) -> Iterator[EntryRow]:
 
 
 def rows_of_key(rows: Iterable[EntryRow], prefix: str, root: str) -> Sequence[EntryRow]:
-    """The slots of the one key that starts with `prefix`.
+    """The slots of the one key that starts with `prefix`; CommandError as `key_starting` has it."""
+    rows = list(rows)
+    key = key_starting((row.key for row in rows), prefix, root)
+    return [row for row in rows if row.key == key]
+
+
+def key_starting(keys: Iterable[str], prefix: str, place: str) -> str:
+    """The one of the keys at `place` that starts with `prefix`.
 
     CommandError if it cannot be one, if no key starts so, or if several do, which it names.
     """
@@ -42,21 +49,20 @@ def rows_of_key(rows: Iterable[EntryRow], prefix: str, root: str) -> Sequence[En
             f"{prefix!r} is not the beginning of a key, which is 64 lower-case hexadecimal digits; "
             "`ls` lists the keys",
         )
-    found = [row for row in rows if row.key.startswith(prefix)]
-    keys = sorted({row.key for row in found})
-    if not keys:
+    found = sorted({key for key in keys if key.startswith(prefix)})
+    if not found:
         raise CommandError(
-            f"{root}: no key starts with {prefix!r}; `ls` lists the keys", Status.FOUND
+            f"{place}: no key starts with {prefix!r}; `ls` lists the keys", Status.FOUND
         )
-    if len(keys) > 1:
-        named = "".join(f"\n  {key}" for key in keys[:_NAMED])
-        more = f"\n  and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+    if len(found) > 1:
+        named = "".join(f"\n  {key}" for key in found[:_NAMED])
+        more = f"\n  and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         raise CommandError(
-            f"{root}: {len(keys)} keys start with {prefix!r}; "
+            f"{place}: {len(found)} keys start with {prefix!r}; "
             f"give more digits of one of{named}{more}",
             Status.FOUND,
         )
-    return found
+    return found[0]
 
 
 def chosen_rows(

@@ -41,6 +41,7 @@ def house(lived_in, tmp_path):
     keys = [item["key"] for item in house.command("why", "--kernel", "kernel").document[
         "explanations"]]  # fmt: skip
     house.shown = {"dc35": keys[0], "fba3": keys[1]}
+    house.environ["PYPTO_CACHE_REMOTE"] = f"file://{house.top}/remote"
     return house
 
 
@@ -67,6 +68,8 @@ def test_the_shape_shown_is_the_shape_printed(house, name):
         (slot / "kernel_config.json").unlink()
     if name == "`import`":
         assert house.command("export", "--all", "-o", "kernels.tar.zst").status == 0
+    if name == "`pull`":
+        assert house.command("push").status == 0
     if name == "`gc`":
         lines = [*lines[:1], "gc --max-size 1 --keep kernel", "gc --max-size 1"]
     printed = [run(house, line).document for line in lines]
