@@ -90,7 +90,8 @@ def publish(
     make_directory(staging, group)
     stage = Stage(layout, staging, group)
     try:
-        stage.fill(build, payload, _own_inodes(layout, key, spec.state))
+        records = () if expected is None else expected.files
+        stage.fill(build, payload, _own_inodes(layout, key, spec.state), records)
         manifest, encoded = _manifest(key, spec, stage.records, expected)
         small_files = stage.validate(build)
         crash_points.reach("publish.validated")

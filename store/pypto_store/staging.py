@@ -32,7 +32,7 @@ from pypto_store.paths import MANIFEST_NAME
 from pypto_store.validation import SlotFault, validate_payload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 WRITE_NEW = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
 _READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -99,14 +99,23 @@ class Stage:
         return sum(link.record.size for link in links)
 
     def fill(
-        self, build: str, payload: tuple[Source, ...], foreign: frozenset[tuple[int, int]]
+        self,
+        build: str,
+        payload: tuple[Source, ...],
+        foreign: frozenset[tuple[int, int]],
+        expected: Iterable[FileRecord] = (),
     ) -> None:
-        """Stage every payload file; none of the inodes `foreign` becomes part of it."""
+        """Stage every payload file; none of the inodes `foreign` becomes part of it.
+
+        expected: files whose content is known before they are read; UnfitPayload if it is another.
+        """
         self._foreign = foreign
+        known = {(record.path, record.executable): record for record in expected}
         for source in payload:
             try:
                 self._make_parent(source.path)
-                self.records.append(self._stage(build, source))
+                record = known.get((source.path, source.executable))
+                self.records.append(self._stage(build, source, record))
             except FileExistsError:
                 # The stage is new: the store's file system folds case or normalises names.
                 raise UnfitPayload(
@@ -122,17 +131,21 @@ class Stage:
             make_directory(f"{self._directory}/{parent}", self._group)
             self._directories[parent] = f"{self._directory}/{parent}"
 
-    def _stage(self, build: str, source: Source) -> FileRecord:
+    def _stage(self, build: str, source: Source, record: FileRecord | None) -> FileRecord:
         with _open_source(build, source.path) as descriptor:
-            data = os.read(descriptor, _CHUNK)
-            found, size = hashlib.sha256(data), len(data)
-            while part := os.read(descriptor, _CHUNK):
-                found.update(part)
-                size += len(part)
-            record = FileRecord(source.path, size, found.hexdigest(), source.executable)
+            data: bytes | None = None
+            if record is None:
+                data = os.read(descriptor, _CHUNK)
+                found, size = hashlib.sha256(data), len(data)
+                while part := os.read(descriptor, _CHUNK):
+                    found.update(part)
+                    size += len(part)
+                record = FileRecord(source.path, size, found.hexdigest(), source.executable)
+                if size != len(data):
+                    data = None
             if not (self._link_repeated(record) or self._link_known(record)):
                 # A small file is written from the bytes just hashed, a large one is read again.
-                self._write(record, descriptor, data if size == len(data) else None)
+                self._write(record, descriptor, data)
                 self._written.append(record)
         self._first.setdefault((record.sha256, record.executable), record.path)
         return record
