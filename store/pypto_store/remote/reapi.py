@@ -25,6 +25,8 @@ from pypto_store.remote.blob_store import (
     BlobDigest,
     BlobStream,
     RemoteFault,
+    RemoteProtocolError,
+    RemoteRefused,
     Source,
     check_entry_size,
     read_at_most,
@@ -95,15 +97,30 @@ class _ReapiBlobs:
 
         try:
             answer = self._server.send(reapi_protocol.WRITE, requests, operation, digest.size)
-        except RemoteFault:
+        except RemoteFault as fault:
             if pieces is not None and pieces.failure is not None:
                 raise pieces.failure from None
+            if type(fault) is RemoteProtocolError:
+                self._raise_refusal()
             raise
         finally:
             if pieces is not None:
                 pieces.close()
         if answer.committed_size != digest.size:
             raise self._server.nonsense(operation, f"it took {answer.committed_size} bytes")
+
+    def _raise_refusal(self) -> None:
+        """RemoteRefused where nothing may be stored; asked after a stream that failed otherwise.
+
+        A proxy may refuse a stream before all of it has arrived, and grpcio may then see no more
+        than that the stream was reset. A request in one piece gets the answer.
+        """
+        try:
+            self._update_batch({})
+        except RemoteRefused:
+            raise
+        except RemoteFault:
+            return
 
     def put_many(self, blobs: Mapping[BlobDigest, bytes]) -> None:
         for batch in self._batches(blobs):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import servers
-from pypto_store import RemoteConfig
+from pypto_store import RemoteConfig, TlsConfig
 
 Programs: TypeAlias = Mapping[str, Path]
 Running: TypeAlias = Callable[[Programs, Path], AbstractContextManager[RemoteConfig]]
@@ -30,6 +30,20 @@ def authorization(user: tuple[str, str]) -> tuple[tuple[str, str], ...]:
 def _casd(programs: Programs, directory: Path) -> Iterator[RemoteConfig]:
     with servers.running_casd(programs["casd"], directory) as address:
         yield RemoteConfig(f"grpc://{address}")
+
+
+@contextmanager
+def _casd_behind_nginx(programs: Programs, directory: Path) -> Iterator[RemoteConfig]:
+    with (
+        servers.running_casd(programs["casd"], directory / "behind") as behind,
+        servers.running_front(
+            programs["nginx"], directory / "front", behind, servers.ONLY_WRITERS
+        ) as address,
+    ):
+        name, password = servers.WRITER
+        yield RemoteConfig(
+            f"grpcs://{name}:{password}@{address}", tls=TlsConfig(servers.PKI / "ca.pem")
+        )
 
 
 @contextmanager
@@ -58,6 +72,7 @@ def _disk_cache(programs: Programs, directory: Path) -> Iterator[RemoteConfig]:
 # By the name that a test shows.
 RUNNING: Mapping[str, Running] = {
     "casd": _casd,
+    "casd-tls": _casd_behind_nginx,
     "buildgrid": _buildgrid,
     "nginx": _nginx,
     "nginx-users": _nginx_with_users,

@@ -80,16 +80,13 @@ ONLY_WRITERS = """
     location / { grpc_pass grpc://reapi; }"""
 ONLY_CERTIFIED_READ = f"""
     ssl_client_certificate {PKI}/ca.pem; ssl_verify_client on;
-    location / {{ if ($writes) {{ return 403; }} grpc_pass grpc://reapi; }}"""
+    location ~ "/(?:GetCapabilities|GetActionResult|FindMissingBlobs|BatchReadBlobs|Read)$" {{
+      grpc_pass grpc://reapi;
+    }}
+    location / {{ return 403; }}"""
 
 _REAPI_FRONT = """\
   upstream reapi {{ server {address}; keepalive 16; }}
-  map $uri $writes {{
-    default 0;
-    "/build.bazel.remote.execution.v2.ActionCache/UpdateActionResult" 1;
-    "~^/build\\.bazel\\.remote\\.execution\\.v2\\.ContentAddressableStorage/(BatchUpdate|Splice)" 1;
-    "/google.bytestream.ByteStream/Write" 1;
-  }}
   server {{
     listen 127.0.0.1:{port} ssl http2;{encryption}
     grpc_read_timeout 300s; grpc_send_timeout 300s;{access}

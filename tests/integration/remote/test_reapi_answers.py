@@ -249,6 +249,18 @@ def test_a_large_blob_is_written_in_pieces(server: ScriptedReapi, engine: Engine
     assert name[:3] == ["a", "b", "uploads"] and name[4:] == ["blobs", *str(_LARGE).split("/")]
 
 
+def test_a_stream_is_refused_where_whole_requests_are(
+    server: ScriptedReapi, engine: Engine
+) -> None:
+    server.answer(WRITE, failing(grpc.StatusCode.INTERNAL, 99, _entry))
+    server.answer(BATCH_UPDATE, lambda request, context: message(BATCH_UPDATE.response or ""))
+    with pytest.raises(RemoteProtocolError, match=r"put blob .*INTERNAL"):
+        put(engine.blobs, SMALL)
+    server.answer(BATCH_UPDATE, failing(grpc.StatusCode.PERMISSION_DENIED, 99, _entry))
+    with pytest.raises(RemoteRefused, match="PERMISSION_DENIED"):
+        put(engine.blobs, SMALL)
+
+
 def test_a_server_may_have_the_blob_already(server: ScriptedReapi, engine: Engine) -> None:
     server.answer(
         WRITE, lambda stream, context: message(WRITE.response or "", committed_size=len(LARGE))
