@@ -22,7 +22,7 @@ from typing import Any, TextIO
 
 from pypto.ir.nodes import FunctionKind
 from pypto.jit.decorator import JITFunction
-from pypto.jit.session import cache_stats
+from pypto.jit.session import cache_stats, flush_remotes
 from pypto.jit.statistics import CacheStats
 from pypto.jit.steps import steps_on
 from pypto.jit.warmup_file import (
@@ -39,6 +39,9 @@ REPORT_SCHEMA = 1
 OK = 0
 BUILD_FAILED = 1
 BAD_CONFIGURATION = 2
+
+# Each upload ends by itself well before; this is for very many of them.
+SENDING_TIMEOUT = 3600.0  # seconds
 
 _KEY_DIGITS = 12
 
@@ -79,6 +82,9 @@ def warm(module: str, config: Path, out: TextIO, err: TextIO, *, sources_only: b
             for job in jobs_of(file, module_named(module)):
                 step(len(results), job.request.kernel)
                 results.append(_run(job, sources_only=sources_only))
+            step(len(results), "sending to the remote")
+            if not flush_remotes(SENDING_TIMEOUT):
+                print("warning: not everything was sent to the remote in time", file=err)
     except WarmupFileError as error:
         for problem in error.problems:
             print(f"error: {problem}", file=err)
