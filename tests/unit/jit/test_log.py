@@ -27,6 +27,9 @@ def untouched(monkeypatch):
 
 def tell_all():
     log.built("k", "binary_builds", 1_500_000_000)
+    log.fetched("k", "ready", 1234)
+    log.uploaded(99, 1_000_000)
+    log.remote_missed(2_000_000)
     log.bypassed("k", "no g++")
     log.storage_failed("k", "/root: No space left on device")
     logging.getLogger("pypto_store.locks").error("a lock")
@@ -34,8 +37,15 @@ def tell_all():
 
 
 TOLD = {
-    "debug": ["a detail", "goes without the cache: no g++", "took 1.500 s", "No space", "lock"],
-    "info": ["goes without the cache: no g++", "binary took 1.500 s", "No space", "lock"],
+    "debug": [
+        "a detail", "goes without the cache: no g++", "took 1.500 s", "No space", "lock",
+        "k: ready, 1234 bytes, came from the remote", "sent to the remote: 99 bytes, 0.001 s",
+        "the remote has no such entry (0.002 s)",
+    ],
+    "info": [
+        "goes without the cache: no g++", "binary took 1.500 s", "No space", "lock",
+        "k: ready, 1234 bytes, came from the remote", "sent to the remote: 99 bytes, 0.001 s",
+    ],
     "timing": ["binary took 1.500 s", "No space", "lock"],
     "warn": ["No space", "lock"],
     "error": ["lock"],
@@ -87,7 +97,7 @@ def test_a_program_with_handlers_of_its_own_gets_the_records(capsys):
     logging.getLogger().handlers.append(Keeping())
     LogOutput().follow("info")
     tell_all()
-    assert len(records) == 4
+    assert len(records) == 6
     assert capsys.readouterr().err == ""
 
 

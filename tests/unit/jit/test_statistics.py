@@ -42,6 +42,30 @@ def test_every_counter_reaches_its_field() -> None:
         assert getattr(snapshot, counter.field) == position
 
 
+def test_what_remotes_say_is_counted_apart() -> None:
+    names = [field.name for field in dataclasses.fields(CacheStats)]
+    assert names[15:] == [
+        "remote_hits",
+        "remote_misses",
+        "remote_errors",
+        "last_remote_error",
+        "remote_uploads",
+        "remote_download_bytes",
+        "remote_upload_bytes",
+        "remote_fetch_ns",
+        "remote_upload_ns",
+    ]
+    statistics = Statistics()
+    assert statistics.snapshot().last_remote_error is None
+    statistics.add_all({Counter.REMOTE_HITS: 1, Counter.REMOTE_DOWNLOAD_BYTES: 100})
+    statistics.add_all({Counter.REMOTE_HITS: 1, Counter.REMOTE_DOWNLOAD_BYTES: 11})
+    statistics.remote_fault("one")
+    statistics.remote_fault("two")
+    snapshot = statistics.snapshot()
+    assert (snapshot.remote_hits, snapshot.remote_download_bytes) == (2, 111)
+    assert (snapshot.remote_errors, snapshot.last_remote_error) == (2, "two")
+
+
 @pytest.mark.conforms("cache.103")
 def test_the_latest_bypass_reason_is_kept() -> None:
     statistics = Statistics()
