@@ -2,25 +2,18 @@
 
 Blobs that fit are sent and read many at a time (BatchUpdateBlobs, BatchReadBlobs), larger ones one
 by one as streams of which one piece is in memory. Digests are SHA-256, which resource names
-therefore leave out. Everything is sent as it is, also where a server offers to compress.
-
-Resource names begin with the instance's name, where it has one:
-
-    blobs/<sha256>/<size>                            to read
-    uploads/<uuid>/blobs/<sha256>/<size>             to write
+therefore leave out. Where the server takes zstd and the package zstandard is installed, blobs of a
+kilobyte or more are compressed on the way, in both directions.
 """
 
 from __future__ import annotations
 
-import threading
-import uuid
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from pypto_store.digest import Digest
 from pypto_store.remote import reapi_protocol
 from pypto_store.remote.blob_store import (
-    CHUNK,
     ENTRY_LIMIT,
     BlobDigest,
     BlobStream,
@@ -32,16 +25,19 @@ from pypto_store.remote.blob_store import (
     read_at_most,
     source_of,
 )
-from pypto_store.remote.reapi_server import NOT_FOUND, OK, ReapiServer, StreamBroken
+from pypto_store.remote.reapi_coding import WORTHWHILE, ZSTD, Identity, installed_zstd
+from pypto_store.remote.reapi_server import NOT_FOUND, OK, ReapiServer
+from pypto_store.remote.reapi_streams import ReadStream, write_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
+    from pypto_store.remote.reapi_coding import Coding
     from pypto_store.remote_config import RemoteConfig
 
+_AS_IT_IS = Identity()
 _FRAMING = 128  # bytes of one blob in a batch beside its own, at most
 _ASKED_AT_ONCE = 10_000  # digests of one FindMissingBlobs: less than a megabyte
-_RESUMPTIONS = 3  # of one stream that broke
 
 
 class ReapiEngine:
@@ -67,8 +63,7 @@ class _ReapiBlobs:
         self._server = server
 
     def get(self, digest: BlobDigest) -> BlobStream | None:
-        self._server.capabilities()
-        stream = _ReadStream(self._server, digest)
+        stream = ReadStream(self._server, digest, self._coding(digest))
         return stream if stream.resume() else None
 
     def get_many(self, digests: Collection[BlobDigest]) -> dict[BlobDigest, bytes]:
@@ -81,33 +76,13 @@ class _ReapiBlobs:
         return found
 
     def put(self, digest: BlobDigest, source: Source) -> None:
-        self._server.capabilities()
-        operation = f"put blob {digest}"
-        name = _resource(
-            self._server, f"uploads/{uuid.uuid4()}/blobs/{digest.sha256}/{digest.size}"
-        )
-        pieces: _Pieces | None = None
-
-        def requests(cancel: Callable[[], None]) -> _Pieces:
-            nonlocal pieces
-            if pieces is not None:
-                pieces.close()
-            pieces = _Pieces(self._server, name, digest.size, source(), cancel)
-            return pieces
-
+        coding = self._coding(digest)
         try:
-            answer = self._server.send(reapi_protocol.WRITE, requests, operation, digest.size)
-        except RemoteFault as fault:
-            if pieces is not None and pieces.failure is not None:
-                raise pieces.failure from None
+            write_stream(self._server, digest, source, coding)
+        except RemoteProtocolError as fault:
             if type(fault) is RemoteProtocolError:
                 self._raise_refusal()
             raise
-        finally:
-            if pieces is not None:
-                pieces.close()
-        if answer.committed_size != digest.size:
-            raise self._server.nonsense(operation, f"it took {answer.committed_size} bytes")
 
     def _raise_refusal(self) -> None:
         """RemoteRefused where nothing may be stored; asked after a stream that failed otherwise.
@@ -144,6 +119,17 @@ class _ReapiBlobs:
             )
         return frozenset(missing)
 
+    def _coding(self, digest: BlobDigest) -> Coding:
+        """How the blob goes as a stream."""
+        return self._codings(self._server.capabilities().compressors, digest.size)[-1]
+
+    def _codings(self, offered: frozenset[int], size: int) -> list[Coding]:
+        """Those that may be used for `size` bytes, the best one last."""
+        codings: list[Coding] = [_AS_IT_IS]
+        if size >= WORTHWHILE and ZSTD in offered and (zstd := installed_zstd()) is not None:
+            codings.append(zstd)
+        return codings
+
     def _fits(self, digest: BlobDigest) -> bool:
         return digest.size + _FRAMING <= self._server.capabilities().batch_limit
 
@@ -175,24 +161,48 @@ class _ReapiBlobs:
         for digest in digests:
             _write_digest(request.digests.add(), digest)
         size = sum(digest.size for digest in digests)
+        offered = self._server.capabilities().compressors
+        codings = self._codings(offered, max(digest.size for digest in digests))
+        request.acceptable_compressors.extend(
+            coding.number for coding in codings if coding is not _AS_IT_IS
+        )
         answer = self._server.call(method, request, operation, size)
-        found = {}
+        found: dict[BlobDigest, bytes] = {}
+        awaited = set(digests)
         for response in answer.responses:
             digest = self._read_digest(response.digest, operation)
+            if digest not in awaited:
+                raise self._server.nonsense(operation, f"blob {digest} was not asked for, or twice")
+            awaited.remove(digest)
             code = response.status.code
             if code == OK:
-                if response.compressor:
-                    raise self._server.nonsense(operation, f"blob {digest} is compressed")
-                found[digest] = response.data
+                found[digest] = self._unpacked(digest, response, codings)
             elif code != NOT_FOUND:
                 raise self._server.fault(code, response.status.message, f"get blob {digest}")
         return found
 
+    def _unpacked(self, digest: BlobDigest, response: Any, codings: list[Coding]) -> bytes:
+        """The blob of an answer; of one that is too long, one byte too many."""
+        operation = f"get blob {digest}"
+        for coding in codings:
+            if coding.number == response.compressor:
+                try:
+                    return coding.decode(response.data, digest.size + 1)
+                except coding.undecodable as error:
+                    raise self._server.corrupt(operation, str(error)) from error
+        raise self._server.nonsense(operation, f"it is compressed ({response.compressor})")
+
     def _update_batch(self, blobs: Mapping[BlobDigest, bytes]) -> None:
         method, operation = reapi_protocol.BATCH_UPDATE, f"put {len(blobs)} blobs"
         request = self._server.message(method.request, instance_name=self._server.instance)
+        offered = self._server.capabilities().update_compressors
         for digest, data in blobs.items():
-            item = request.requests.add(data=data)
+            coding = self._codings(offered, digest.size)[-1]
+            packed = coding.encode(data)
+            if len(packed) < len(data):
+                item = request.requests.add(data=packed, compressor=coding.number)
+            else:
+                item = request.requests.add(data=data)
             _write_digest(item.digest, digest)
         answer = self._server.call(method, request, operation, sum(map(len, blobs.values())))
         stored = set()
@@ -236,119 +246,6 @@ class _ReapiEntries:
         except self._server.protocol.undecodable as error:
             raise ValueError(f"an entry must be an ActionResult: {error}") from error
         self._server.call(method, request, f"put entry {name}", len(entry))
-
-
-class _ReadStream:
-    """A blob that is being read; where the connection breaks, the rest is asked for."""
-
-    def __init__(self, server: ReapiServer, digest: BlobDigest) -> None:
-        self._server = server
-        self._digest = digest
-        self._operation = f"get blob {digest}"
-        self._deadline = server.deadline(digest.size)
-        self._resumptions = _RESUMPTIONS
-        self._call: Any = None
-        self._answers: Iterator[Any] = iter(())
-        self._received = 0
-        self._piece = memoryview(b"")
-
-    def resume(self) -> bool:
-        """Ask for what has not arrived; False when the blob is not there."""
-        request = self._server.message(
-            reapi_protocol.READ.request,
-            resource_name=_resource(
-                self._server, f"blobs/{self._digest.sha256}/{self._digest.size}"
-            ),
-            read_offset=self._received,
-        )
-        begun = self._server.receive(reapi_protocol.READ, request, self._operation, self._deadline)
-        if begun is None:
-            return False
-        self._call, self._answers = begun
-        return True
-
-    def read(self, size: int, /) -> bytes:
-        while not self._piece:
-            try:
-                answer = next(self._answers, None)
-            except StreamBroken as broken:
-                if self._received >= self._digest.size:
-                    return b""
-                self._resumptions -= 1
-                if self._resumptions < 0 or not self.resume():
-                    raise broken.fault from broken
-                continue
-            if answer is None:
-                return b""
-            self._piece = memoryview(answer.data)
-            self._received += len(answer.data)
-        piece, self._piece = bytes(self._piece[:size]), self._piece[size:]
-        return piece
-
-    def close(self) -> None:
-        if self._call is not None:
-            self._call.cancel()
-
-
-class _Pieces:
-    """The requests of one ByteStream.Write, made while they are sent, in a thread of grpcio's.
-
-    failure: what the source raised, which ended the call.
-    """
-
-    def __init__(
-        self,
-        server: ReapiServer,
-        name: str,
-        size: int,
-        stream: BlobStream,
-        cancel: Callable[[], None],
-    ) -> None:
-        self._server = server
-        self._name = name
-        self._size = size
-        self._stream = stream
-        self._cancel = cancel
-        self._offset = 0
-        self._finished = False
-        # The thread may still be reading when the server has said that it has the blob already.
-        self._lock = threading.Lock()
-        self.failure: BaseException | None = None
-
-    def __iter__(self) -> _Pieces:
-        return self
-
-    def __next__(self) -> Any:
-        with self._lock:
-            if self._finished:
-                raise StopIteration
-            try:
-                data = self._stream.read(CHUNK)
-            except BaseException as failure:  # noqa: BLE001 - raised in the thread that called put
-                self._finished = True
-                self.failure = failure
-                self._cancel()
-                raise StopIteration from None
-            request = self._server.message(
-                reapi_protocol.WRITE.request,
-                resource_name="" if self._offset else self._name,
-                write_offset=self._offset,
-                data=data,
-            )
-            self._offset += len(data)
-            # Also an empty piece ends it: a source that is too short is for the server to refuse.
-            self._finished = not data or self._offset >= self._size
-            request.finish_write = self._finished
-            return request
-
-    def close(self) -> None:
-        with self._lock:
-            self._finished = True
-            self._stream.close()
-
-
-def _resource(server: ReapiServer, name: str) -> str:
-    return f"{server.instance}/{name}" if server.instance else name
 
 
 def _write_digest(message: Any, digest: BlobDigest) -> None:

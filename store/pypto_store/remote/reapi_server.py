@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from pypto_store.remote.blob_store import (
     ENTRY_LIMIT,
+    CorruptBlob,
     RemoteFault,
     RemoteProtocolError,
     RemoteRefused,
@@ -54,9 +55,15 @@ _SHOWN = 300  # characters of what a server says that are repeated in a message
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a server says of itself. `batch_limit`: bytes that the blobs of one batch may have."""
+    """What a server says of itself.
+
+    batch_limit: bytes that the blobs of one batch may have. compressors: those that may be used by
+    streams and for reading batches; update_compressors: for writing batches.
+    """
 
     batch_limit: int
+    compressors: frozenset[int]
+    update_compressors: frozenset[int]
 
 
 class ReapiServer:
@@ -111,7 +118,11 @@ class ReapiServer:
         # Also where a server takes more: what is in memory at once stays small, and answers have
         # to fit into a message.
         limit = cache.max_batch_total_size_bytes
-        return Capabilities(min(limit, ENTRY_LIMIT) if limit > 0 else ENTRY_LIMIT)
+        return Capabilities(
+            min(limit, ENTRY_LIMIT) if limit > 0 else ENTRY_LIMIT,
+            frozenset(cache.supported_compressors),
+            frozenset(cache.supported_batch_update_compressors),
+        )
 
     def message(self, full_name: str, **fields: Any) -> Any:
         """A new message."""
@@ -262,6 +273,15 @@ class ReapiServer:
             operation=operation,
             reason=reason,
             remedy=_OTHER_REMEDY,
+        )
+
+    def corrupt(self, operation: str, reason: str) -> CorruptBlob:
+        """The server sent other bytes than those of a blob."""
+        return CorruptBlob(
+            url=self._url,
+            operation=operation,
+            reason=reason,
+            remedy="the blob is not used; have it removed there if this lasts",
         )
 
 
