@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-OPTIONAL = {"torch", "numpy", "elftools", "zstandard", "rich"}
+OPTIONAL = {"torch", "numpy", "elftools", "zstandard", "rich", "grpc", "cryptography"}
 HEAVY = OPTIONAL | {"subprocess", "multiprocessing"}
 
 
