@@ -30,14 +30,17 @@ class Requests:
         self._module = top / "fault_kernels.py"
         self._module.write_text(_KERNELS)
 
-    def ask(self, root: Path, how: str) -> tuple[Any, dict[str, Any]]:
-        """What `compile` or `warmup` gives, and what it added to the counters."""
+    def ask(self, root: Path, how: str, **policy: Any) -> tuple[Any, dict[str, Any]]:
+        """What `compile` or `warmup` gives, and what it added to the counters.
+
+        `policy`: further fields of the CacheConfig.
+        """
         spec = importlib.util.spec_from_file_location("fault_kernels", self._module)
         module = importlib.util.module_from_spec(spec)
         sys.modules["fault_kernels"] = module
         spec.loader.exec_module(module)
         before = asdict(pypto.cache_stats())
-        pypto.configure_cache(pypto.CacheConfig(enabled=True, root=root))
+        pypto.configure_cache(pypto.CacheConfig(enabled=True, root=root, **policy))
         try:
             compiled = getattr(module.kernel, how)()
         finally:
