@@ -18,7 +18,6 @@ from pathlib import Path
 PKI = Path(__file__).absolute().parents[2] / "pki"  # certificates; see the README there
 
 _PATIENCE = 60.0  # seconds; on an idle machine half of one is enough
-_FAREWELL = 5.0  # seconds; casd can be slow to end after a read that failed
 
 _STARTER = """\
 import ctypes, os, sys
@@ -64,7 +63,7 @@ _ENCRYPTED = """
 
 _HTTP_CACHE = """\
   server {{
-    listen 127.0.0.1:{port}{ssl};{encryption}
+    listen {address}{ssl};{encryption}
     location ~ {location} {{
       dav_methods PUT;
       create_full_put_path on;
@@ -86,9 +85,9 @@ ONLY_CERTIFIED_READ = f"""
     location / {{ return 403; }}"""
 
 _REAPI_FRONT = """\
-  upstream reapi {{ server {address}; keepalive 16; }}
+  upstream reapi {{ server {behind}; keepalive 16; }}
   server {{
-    listen 127.0.0.1:{port} ssl http2;{encryption}
+    listen {address} ssl http2;{encryption}
     grpc_read_timeout 300s; grpc_send_timeout 300s;{access}
   }}
 """
@@ -125,61 +124,82 @@ _BUILDGRID_INSTANCE = """\
 
 
 @contextmanager
-def running_casd(program: Path, directory: Path) -> Iterator[str]:
-    """A buildbox-casd that keeps its blobs below `directory`; its address, HOST:PORT."""
-    address = f"127.0.0.1:{_free_port()}"
-    argv = [
-        program,
-        f"--bind={address}",
-        "--quota-high=1G",
-        "--log-level=error",
-        directory / "casd",
-    ]
+def reserved_address() -> Iterator[str]:
+    """HOST:PORT that is kept for servers of tests until the block ends."""
+    with socket.socket() as holder:
+        # What servers set as well: they may listen where a socket is bound that does not.
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{holder.getsockname()[1]}"
+
+
+@contextmanager
+def running_casd(program: Path, directory: Path, address: str | None = None) -> Iterator[str]:
+    """A buildbox-casd that keeps what it is given below `directory`/casd; its address, HOST:PORT.
+
+    address: a reserved one to take.
+    """
     directory.mkdir(parents=True, exist_ok=True)
-    with _running(argv, directory, address):
-        yield address
+    with _reserved(address) as address:
+        argv: list[str | Path] = [
+            program,
+            f"--bind={address}",
+            "--quota-high=1G",
+            "--log-level=error",
+            directory / "casd",
+        ]
+        with _running(argv, directory, address):
+            yield address
 
 
 @contextmanager
 def running_buildgrid(
-    program: Path, directory: Path, instances: Collection[str] = ("",)
+    program: Path,
+    directory: Path,
+    instances: Collection[str] = ("",),
+    address: str | None = None,
 ) -> Iterator[str]:
     """A BuildGrid; its address, HOST:PORT.
 
     Each of its instances is a remote of its own, which keeps blobs below `directory`/`name` (the
-    nameless one below `directory`/nameless) and entries in memory.
+    nameless one below `directory`/nameless) and entries in memory. address: a reserved one to take.
     """
-    address = f"127.0.0.1:{_free_port()}"
     directory.mkdir(parents=True, exist_ok=True)
     parts = (
         _BUILDGRID_INSTANCE.format(name=name, place=name or "nameless", number=number)
         for number, name in enumerate(instances)
     )
-    text = _BUILDGRID.format(address=address, instances="".join(parts))
-    (directory / "buildgrid.yml").write_text(text, encoding="utf-8")
-    argv = [program, "server", "start", "buildgrid.yml"]
-    with _running(argv, directory, address):
-        yield address
+    with _reserved(address) as address:
+        text = _BUILDGRID.format(address=address, instances="".join(parts))
+        (directory / "buildgrid.yml").write_text(text, encoding="utf-8")
+        argv: list[str | Path] = [program, "server", "start", "buildgrid.yml"]
+        with _running(argv, directory, address):
+            yield address
 
 
 @contextmanager
 def running_nginx(
-    program: Path, directory: Path, access: str = OPEN, certificate: str | None = None
+    program: Path,
+    directory: Path,
+    access: str = OPEN,
+    certificate: str | None = None,
+    address: str | None = None,
 ) -> Iterator[str]:
     """An nginx that keeps what it is given below `directory`/data; its address, HOST:PORT.
 
-    certificate: what it shows, of tests/pki; None is without encryption.
+    certificate: what it shows, of tests/pki; None is without encryption. address: a reserved one
+    to take.
     """
-    port = _free_port()
-    server = _HTTP_CACHE.format(
-        port=port,
-        ssl="" if certificate is None else " ssl",
-        encryption="" if certificate is None else _encryption(certificate),
-        location=_LOCATION,
-        access=access,
-    )
-    with _nginx(program, directory, server, port) as address:
-        yield address
+    with _reserved(address) as address:
+        server = _HTTP_CACHE.format(
+            address=address,
+            ssl="" if certificate is None else " ssl",
+            encryption="" if certificate is None else _encryption(certificate),
+            location=_LOCATION,
+            access=access,
+        )
+        with _nginx(program, directory, server, address):
+            yield address
 
 
 @contextmanager
@@ -190,16 +210,16 @@ def running_front(
 
     certificate: what it shows, of tests/pki.
     """
-    port = _free_port()
-    server = _REAPI_FRONT.format(
-        port=port, address=behind, encryption=_encryption(certificate), access=access
-    )
-    with _nginx(program, directory, server, port) as address:
-        yield address
+    with reserved_address() as address:
+        server = _REAPI_FRONT.format(
+            address=address, behind=behind, encryption=_encryption(certificate), access=access
+        )
+        with _nginx(program, directory, server, address):
+            yield address
 
 
 @contextmanager
-def _nginx(program: Path, directory: Path, server: str, port: int) -> Iterator[str]:
+def _nginx(program: Path, directory: Path, server: str, address: str) -> Iterator[None]:
     for name in ("data", "tmp"):
         (directory / name).mkdir(parents=True, exist_ok=True)
     (directory / "readers").write_text(_users(READER, WRITER), encoding="utf-8")
@@ -208,9 +228,17 @@ def _nginx(program: Path, directory: Path, server: str, port: int) -> Iterator[s
     if os.geteuid() == 0:
         text = _AS_ROOT + text
     (directory / "nginx.conf").write_text(text, encoding="utf-8")
-    argv = [program, "-e", "stderr", "-p", directory, "-c", "nginx.conf"]
-    address = f"127.0.0.1:{port}"
+    argv: list[str | Path] = [program, "-e", "stderr", "-p", directory, "-c", "nginx.conf"]
     with _running(argv, directory, address):
+        yield
+
+
+@contextmanager
+def _reserved(address: str | None) -> Iterator[str]:
+    if address is not None:
+        yield address
+        return
+    with reserved_address() as address:
         yield address
 
 
@@ -231,12 +259,8 @@ def _running(argv: list[str | Path], directory: Path, address: str) -> Iterator[
         _wait_until_it_answers(server, address, log)
         yield
     finally:
-        server.terminate()
-        try:
-            server.wait(timeout=_FAREWELL)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
+        server.kill()  # as machines end; and casd takes its time when it is asked to
+        server.wait()
 
 
 def _wait_until_it_answers(server: subprocess.Popen[bytes], address: str, log: Path) -> None:
@@ -251,13 +275,6 @@ def _wait_until_it_answers(server: subprocess.Popen[bytes], address: str, log: P
             return
     state = "does not answer" if server.poll() is None else f"exited with {server.returncode}"
     raise AssertionError(f"{server.args!r} {state}: {log.read_text(errors='replace')}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _users(*pairs: tuple[str, str]) -> str:
