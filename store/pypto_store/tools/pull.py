@@ -20,7 +20,7 @@ from pypto_store.layout import resolve
 from pypto_store.locks import LockUnavailable
 from pypto_store.outcomes import Failure, Hit, Invalid, Private, StorageError
 from pypto_store.remote.arrival import fetch_entry
-from pypto_store.remote.blob_store import BlobDigest, CorruptBlob, RejectedEntry, RemoteFault
+from pypto_store.remote.blob_store import BlobDigest, RemoteFault, RemoteProtocolError
 from pypto_store.remote.collections import (
     DEFAULT_NAME,
     CollectionError,
@@ -205,16 +205,20 @@ def _pull(
     surroundings: Surroundings,
 ) -> _Pull:
     pulling = _Pulling(remote, store, Path(private))
-    work: Lanes[int, tuple[int, _Arrival | Exception]] = Lanes(
-        lambda number: (number, pulling.arrive(listed[number])), LANES
-    )
+
+    def work(number: int) -> tuple[int, _Arrival | Exception]:
+        result = pulling.arrive(listed[number])
+        if isinstance(result, Exception):
+            lanes.stop()
+        return number, result
+
+    lanes = Lanes(work, LANES)
     arrived: dict[int, _Arrival] = {}
     trouble: Exception | None = None
     with surroundings.progress.of_bytes("pulling", sum(item.size for item in listed)) as advance:
-        for number, result in work.run(range(len(listed))):
+        for number, result in lanes.run(range(len(listed))):
             if isinstance(result, Exception):
                 trouble = trouble or result
-                work.stop()
                 continue
             arrived[number] = result
             advance(listed[number].size)
@@ -256,7 +260,7 @@ class _Pulling:
             )
         except _Missing:
             return PullFate.MISSING, "", None
-        except (RejectedEntry, CorruptBlob) as fault:
+        except RemoteProtocolError as fault:
             return PullFate.REJECTED, str(fault), None
         except (RemoteFault, OSError) as trouble:
             return trouble

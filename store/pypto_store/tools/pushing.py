@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING
 from pypto_store import crash_points
 from pypto_store.entry import EntryChanged
 from pypto_store.outcomes import reason_of
-from pypto_store.remote.blob_store import CorruptBlob, RejectedEntry, RemoteFault
+from pypto_store.remote.blob_store import (
+    CorruptBlob,
+    RejectedEntry,
+    RemoteFault,
+    RemoteProtocolError,
+)
 from pypto_store.remote.collections import (
     Collection,
     CollectionError,
@@ -118,27 +123,29 @@ def refuse_unsigned(config: RemoteConfig) -> None:
         )
 
 
-def push(
-    parcels: Sequence[Parcel], remote: OpenRemote, name: str, progress: Progress, lanes: int = LANES
-) -> Push:
+def push(parcels: Sequence[Parcel], remote: OpenRemote, name: str, progress: Progress) -> Push:
     """Send the entries, and list them under `name`.
 
     CommandError before anything is sent: for a list that cannot be read, or that somebody signed
     while nobody signs this one. RemoteFault if the list cannot be written in the end.
     """
     _find_list(remote, name)
-    work: Lanes[int, tuple[int, tuple[Carried[PushFate], int] | RemoteFault]] = Lanes(
-        lambda number: (number, _send(parcels[number], remote)), lanes
-    )
+
+    def work(number: int) -> tuple[int, tuple[Carried[PushFate], int] | RemoteFault]:
+        result = _send(parcels[number], remote)
+        if isinstance(result, RemoteFault):
+            lanes.stop()
+        return number, result
+
+    lanes = Lanes(work, LANES)
     done: dict[int, Carried[PushFate]] = {}
     fault: RemoteFault | None = None
     bytes_sent = 0
     total = sum(parcel.entry.manifest.payload_size for parcel in parcels)
     with progress.of_bytes("sending", total) as advance:
-        for number, result in work.run(range(len(parcels))):
+        for number, result in lanes.run(range(len(parcels))):
             if isinstance(result, RemoteFault):
                 fault = fault or result
-                work.stop()
                 continue
             done[number], sent = result
             bytes_sent += sent
@@ -169,7 +176,7 @@ def _send(parcel: Parcel, remote: OpenRemote) -> tuple[Carried[PushFate], int] |
         return fate(PushFate.DAMAGED, str(change))
     except OSError as error:
         return fate(PushFate.FAILED, reason_of(error))
-    except (RejectedEntry, CorruptBlob) as fault:
+    except RemoteProtocolError as fault:  # too large for it, for example
         return fate(PushFate.FAILED, str(fault))
     except RemoteFault as fault:
         return fault

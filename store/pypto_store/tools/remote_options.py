@@ -1,7 +1,7 @@
 """The remote that a command speaks to: its options, and those of the environment behind them.
 
 Without `--remote` the one that the environment names is meant, and each option is instead of one of
-its variables. With `--remote` it is that one and nothing else: credentials and names of one server
+its variables. With another URL it is that one and nothing else: credentials and names of one server
 are not for another. What entries are signed with, and whose signatures they need, is about entries
 rather than servers, and holds for whatever remote is named.
 """
@@ -137,7 +137,12 @@ def remote_of(options: argparse.Namespace, surroundings: Surroundings) -> Remote
 
 
 def remote_at(url: str, environ: Mapping[str, str]) -> RemoteConfig:
-    """The remote at `url` with the keys of the environment; ValueError naming what is wrong."""
+    """The remote at `url`, with the keys of the environment; ValueError naming what is wrong.
+
+    One that the environment names itself is all that it says of it.
+    """
+    if environ.get(REMOTE_VARIABLE) == url and (named := remote_from_environment(environ)):
+        return named
     return RemoteConfig(
         url,
         trusted_keys=trusted_keys_from_environment(environ),
@@ -150,14 +155,14 @@ def opened(config: RemoteConfig) -> Iterator[OpenRemote]:
     """A client of the remote; CommandError if there can be none, or for what it let out."""
     url = config.shown_url
     try:
-        signer = signer_of(config)
+        signer, trust = signer_of(config), trust_of(config)
         engine = open_engine(config)
     except ValueError as error:
         raise CommandError(called(str(error), _NAMES)) from None
     except RemoteFault as fault:
         raise CommandError(str(fault)) from None
     try:
-        yield OpenRemote(engine, url, trust_of(config), signer)
+        yield OpenRemote(engine, url, trust, signer)
     except RemoteFault as fault:
         raise CommandError(str(fault)) from None
     finally:
