@@ -26,7 +26,7 @@ from pypto_store.remote.blob_store import (
     source_of,
 )
 from pypto_store.remote.reapi_coding import WORTHWHILE, ZSTD, Identity, installed_zstd
-from pypto_store.remote.reapi_server import NOT_FOUND, OK, ReapiServer
+from pypto_store.remote.reapi_server import NOT_FOUND, OK, PERMISSION_DENIED, ReapiServer
 from pypto_store.remote.reapi_streams import ReadStream, write_stream
 
 if TYPE_CHECKING:
@@ -237,7 +237,9 @@ class _ReapiEntries:
 
     def put(self, name: BlobDigest, entry: bytes) -> None:
         check_entry_size(entry)
-        self._server.capabilities()
+        operation = f"put entry {name}"
+        if not self._server.capabilities().takes_entries:
+            raise self._server.fault(PERMISSION_DENIED, "it says it stores no entries", operation)
         method = reapi_protocol.UPDATE_ENTRY
         request = self._server.message(method.request, instance_name=self._server.instance)
         _write_digest(request.action_digest, name)
@@ -245,7 +247,7 @@ class _ReapiEntries:
             request.action_result.MergeFromString(entry)
         except self._server.protocol.undecodable as error:
             raise ValueError(f"an entry must be an ActionResult: {error}") from error
-        self._server.call(method, request, f"put entry {name}", len(entry))
+        self._server.call(method, request, operation, len(entry))
 
 
 def _write_digest(message: Any, digest: BlobDigest) -> None:

@@ -58,12 +58,14 @@ class Capabilities:
     """What a server says of itself.
 
     batch_limit: bytes that the blobs of one batch may have. compressors: those that may be used by
-    streams and for reading batches; update_compressors: for writing batches.
+    streams and for reading batches; update_compressors: for writing batches. takes_entries: it does
+    not say that it stores none.
     """
 
     batch_limit: int
     compressors: frozenset[int]
     update_compressors: frozenset[int]
+    takes_entries: bool
 
 
 class ReapiServer:
@@ -122,6 +124,8 @@ class ReapiServer:
             min(limit, ENTRY_LIMIT) if limit > 0 else ENTRY_LIMIT,
             frozenset(cache.supported_compressors),
             frozenset(cache.supported_batch_update_compressors),
+            cache.action_cache_update_capabilities.update_enabled
+            or not cache.HasField("action_cache_update_capabilities"),
         )
 
     def message(self, full_name: str, **fields: Any) -> Any:

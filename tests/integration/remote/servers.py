@@ -92,6 +92,9 @@ _REAPI_FRONT = """\
   }}
 """
 
+# An instance of BuildGrid at which everybody reads and nobody writes.
+READ_ONLY_INSTANCE = "public"
+
 _BUILDGRID = """\
 server:
   - !channel
@@ -112,14 +115,16 @@ _BUILDGRID_INSTANCE = """\
       - !lru-action-cache &entries{number}
         storage: *blobs{number}
         max-cached-refs: 4096
-        allow-updates: true
+        allow-updates: {writable}
     services:
       - !action-cache
         cache: *entries{number}
       - !cas
         storage: *blobs{number}
+        read-only: {readonly}
       - !bytestream
         storage: *blobs{number}
+        read-only: {readonly}
 """
 
 
@@ -166,7 +171,13 @@ def running_buildgrid(
     """
     directory.mkdir(parents=True, exist_ok=True)
     parts = (
-        _BUILDGRID_INSTANCE.format(name=name, place=name or "nameless", number=number)
+        _BUILDGRID_INSTANCE.format(
+            name=name,
+            place=name or "nameless",
+            number=number,
+            writable=str(name != READ_ONLY_INSTANCE).lower(),
+            readonly=str(name == READ_ONLY_INSTANCE).lower(),
+        )
         for number, name in enumerate(instances)
     )
     with _reserved(address) as address:

@@ -117,6 +117,16 @@ def test_every_other_status_is_one_fault_and_asked_once(
         assert server.calls.count(method.path) == 1
 
 
+def test_no_entry_is_sent_to_who_says_that_it_stores_none(
+    server: ScriptedReapi, engine: Engine
+) -> None:
+    cache = server.capabilities.cache_capabilities
+    cache.action_cache_update_capabilities.update_enabled = False
+    with pytest.raises(RemoteRefused, match="stores no entries"):
+        engine.entries.put(ACTION, b"")
+    assert UPDATE_ENTRY.path not in server.calls
+
+
 def test_a_status_of_one_blob_is_one_of_the_call(server: ScriptedReapi, engine: Engine) -> None:
     def refuse(request: Any, context: Any) -> Any:
         answer = message(BATCH_UPDATE.response or "")

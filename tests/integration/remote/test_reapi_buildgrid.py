@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from pypto_store import RemoteConfig
-from pypto_store.remote.blob_store import RemoteProtocolError
+from pypto_store.remote.blob_store import BlobDigest, RemoteProtocolError, RemoteRefused
 from pypto_store.remote.engines import open_engine
-from pypto_store.remote.testing import ACTION, SMALL, encoded_entry, put
+from pypto_store.remote.testing import ACTION, LARGE, SMALL, encoded_entry, put
 from reapi_contract import ReapiContract
-from servers import running_buildgrid
+from servers import READ_ONLY_INSTANCE, running_buildgrid
 
 pytest.importorskip("grpc", reason="pypto[remote] is not installed")
 
@@ -25,9 +25,9 @@ _OTHER = "fleet/other"
 def server(
     programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[RemoteConfig, Path]]:
-    """A server with two instances, as whoever uses the first, and where that keeps its blobs."""
+    """A server with three instances, as whoever uses the first, and where that keeps its blobs."""
     directory = tmp_path_factory.mktemp("buildgrid")
-    instances = ["fleet/a", _OTHER]
+    instances = ["fleet/a", _OTHER, READ_ONLY_INSTANCE]
     with running_buildgrid(programs["buildgrid"], directory, instances) as address:
         yield RemoteConfig(f"grpc://{address}", instance="fleet/a"), directory / "fleet" / "a"
 
@@ -50,6 +50,20 @@ class TestContract(ReapiContract):
             engine.entries.put(ACTION, encoded_entry(SMALL))
             assert apart.blobs.find_missing([digest]) == {digest}
             assert apart.entries.get(ACTION) is None
+
+
+def test_nothing_can_be_stored_where_all_may_read(server: tuple[RemoteConfig, Path]) -> None:
+    config = replace(server[0], instance=READ_ONLY_INSTANCE)
+    with closing(open_engine(config)) as engine:
+        assert engine.entries.get(ACTION) is None
+        for step in (
+            lambda: engine.blobs.put_many({BlobDigest.of(SMALL): SMALL}),
+            lambda: put(engine.blobs, SMALL),
+            lambda: put(engine.blobs, LARGE),
+            lambda: engine.entries.put(ACTION, encoded_entry(SMALL)),
+        ):
+            with pytest.raises(RemoteRefused):
+                step()
 
 
 def test_an_instance_that_is_not_there_is_named(server: tuple[RemoteConfig, Path]) -> None:
