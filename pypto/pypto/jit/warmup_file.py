@@ -4,7 +4,9 @@ Schema 1, a JSON object::
 
     schema_version  1
     cache           optional; a complete cache configuration, merged with nothing: enabled, root,
-                    readonly, extra_source_paths, extra_fingerprint, each optional
+                    readonly, extra_source_paths, extra_fingerprint, remote, each optional
+      remote        url, and optionally the other fields of a RemoteConfig: headers is an object,
+                    tls one with ca, certificate and key
     requests        a list, each with
       kernel        the name of a module-level JIT function
       run_config    optional: platform, strategy, memory_planner, distributed_config, dump_passes,
@@ -25,7 +27,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pypto.backend import target_of
 from pypto.ir.dtypes import DTYPES, DataType
@@ -33,6 +35,9 @@ from pypto.ir.options import MemoryPlanner, OptimizationStrategy, PassDumpLevel
 from pypto.runtime.run_config import RunConfig
 from pypto_store import CacheConfig
 from pypto_store.config import is_path
+
+if TYPE_CHECKING:
+    from pypto_store import RemoteConfig
 
 SCHEMA_VERSION = 1
 
@@ -155,7 +160,7 @@ def _file(document: object, folder: Path) -> WarmupFile:
 
 
 def _cache(value: object, folder: Path) -> CacheConfig:
-    names = {"enabled", "root", "readonly", "extra_source_paths", "extra_fingerprint"}
+    names = {"enabled", "root", "readonly", "extra_source_paths", "extra_fingerprint", "remote"}
     fields = _object("cache", value, optional=names)
     root = fields.get("root")
     paths = fields.get("extra_source_paths", [])
@@ -173,7 +178,33 @@ def _cache(value: object, folder: Path) -> CacheConfig:
             for index, item in enumerate(paths)
         ),
         extra_fingerprint=fingerprint,
+        remote=_remote(fields["remote"], folder) if "remote" in fields else None,
     )
+
+
+def _remote(value: object, folder: Path) -> RemoteConfig:
+    from pypto_store import RemoteConfig, TlsConfig
+
+    where, files = "cache.remote", ("credential_helper", "signing_key")
+    names = {"readonly", "instance", "headers", "tls", "timeout", "upload", "trusted_keys", *files}
+    fields = dict(_object(where, value, required={"url"}, optional=names))
+    for name in {*files} & set(fields):
+        fields[name] = _path(f"{where}.{name}", fields[name], folder)
+    headers = fields.pop("headers", {})
+    if not isinstance(headers, dict):
+        # Not shown: the values of headers may be secrets.
+        raise WarmupFileError(f"{where}.headers must be an object")
+    parts = {"ca", "certificate", "key"}
+    tls = {
+        name: _path(f"{where}.tls.{name}", item, folder)
+        for name, item in _object(f"{where}.tls", fields.pop("tls", {}), optional=parts).items()
+    }
+    try:
+        encryption = TlsConfig(**tls) if tls else None
+        return RemoteConfig(**fields, headers=tuple(headers.items()), tls=encryption)
+    except (TypeError, ValueError) as error:
+        told = str(error).replace("RemoteConfig.", f"{where}.").replace("TlsConfig", f"{where}.tls")
+        raise WarmupFileError(told) from None
 
 
 def _request(where: str, value: object, folder: Path, cache: CacheConfig | None) -> WarmupRequest:

@@ -9,6 +9,7 @@ from pypto.backend import BackendType, ExecutionMode
 from pypto.ir.dtypes import FP32
 from pypto.ir.options import MemoryPlanner, PassDumpLevel
 from pypto.jit.warmup_file import WarmupFile, WarmupFileError, load
+from pypto_store import RemoteConfig, TlsConfig
 
 
 def parse(tmp_path: Path, document: Any) -> WarmupFile:
@@ -66,6 +67,66 @@ def test_everything_it_accepts(tmp_path: Path) -> None:
     assert item.tensors["x"].shape == (1, 128)
     assert item.tensors["x"].dtype is FP32
     assert item.scalars == {"n": 128, "flag": True, "scale": 0.5}
+
+
+def test_a_remote_is_described_with_the_cache(tmp_path: Path) -> None:
+    key = "ed25519:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+    remote = {
+        "url": "https://cache.example",
+        "readonly": True,
+        "headers": {"X-One": "a", "X-Two": "b"},
+        "tls": {"ca": "ca.pem", "certificate": "me.pem", "key": "/me.key"},
+        "timeout": 5,
+        "upload": "sync",
+        "credential_helper": "helper",
+        "trusted_keys": [key],
+        "signing_key": "sign.pem",
+    }
+    file = parse(tmp_path, {"schema_version": 1, "cache": {"remote": remote}, "requests": []})
+    assert file.cache is not None
+    assert file.cache.remote == RemoteConfig(
+        "https://cache.example",
+        readonly=True,
+        headers=(("X-One", "a"), ("X-Two", "b")),
+        tls=TlsConfig(tmp_path / "ca.pem", tmp_path / "me.pem", Path("/me.key")),
+        timeout=5,
+        upload="sync",
+        credential_helper=tmp_path / "helper",
+        trusted_keys=(key,),
+        signing_key=tmp_path / "sign.pem",
+    )
+    remote = {"url": "grpc://cache", "instance": "main"}
+    file = parse(tmp_path, {"schema_version": 1, "cache": {"remote": remote}, "requests": []})
+    assert file.cache is not None
+    assert file.cache.remote == RemoteConfig("grpc://cache", instance="main")
+
+
+@pytest.mark.parametrize(
+    ("remote", "culprit"),
+    [
+        (None, "cache.remote"),
+        ("https://x", "cache.remote"),
+        ({}, "'url'"),
+        ({"url": 3}, "cache.remote.url"),
+        ({"url": "https://name:secret@x?"}, "cache.remote.url"),
+        ({"url": "https://x", "more": 1}, "more"),
+        ({"url": "https://x", "readonly": "yes"}, "cache.remote.readonly"),
+        ({"url": "https://x", "headers": [["A", "secret"]]}, "cache.remote.headers"),
+        ({"url": "https://x", "headers": {"A": " secret"}}, "cache.remote.headers"),
+        ({"url": "https://x", "tls": {"ca": ""}}, "cache.remote.tls.ca"),
+        ({"url": "https://x", "tls": {"key": "k"}}, "cache.remote.tls.key"),
+        ({"url": "http://x", "tls": {"ca": "c"}}, "cache.remote.tls"),
+        ({"url": "https://x", "timeout": "secret"}, "cache.remote.timeout"),
+        ({"url": "https://x", "trusted_keys": ["secret"]}, "cache.remote.trusted_keys"),
+        ({"url": "https://x", "signing_key": 1}, "cache.remote.signing_key"),
+    ],
+)
+def test_what_is_wrong_with_a_remote_is_named(tmp_path: Path, remote: Any, culprit: str) -> None:
+    with pytest.raises(WarmupFileError) as caught:
+        parse(tmp_path, {"schema_version": 1, "cache": {"remote": remote}, "requests": []})
+    assert culprit in str(caught.value)
+    if culprit != "cache.remote.timeout":
+        assert "secret" not in str(caught.value)
 
 
 def test_without_a_cache_other_levels_decide(tmp_path: Path) -> None:
