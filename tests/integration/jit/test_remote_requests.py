@@ -168,6 +168,23 @@ def test_a_read_only_root_uses_the_remote_and_is_not_written(house: Any, shared:
     assert house.tree(house.root) == before
 
 
+def test_sources_that_stay_private_are_compiled_where_the_remote_has_no_binaries(
+    house: Any, shared: Any
+) -> None:
+    first, whole = shared
+    furnished(house, first)
+    with serving() as server:
+        server.files.update(whole.files)
+        # The sources were sent first.
+        _, binaries = list(puts(whole, "ac"))
+        del server.files[binaries.removeprefix("/")]
+        report = ask(house, house.WARM, server.url, {"PYPTO_CACHE_READONLY": "1"})
+        assert not puts(server, "ac")
+    assert counted(report, "remote_hits", "remote_misses", *BUILDS) == (1, 1, 0, 1)
+    assert counted(report, *TROUBLE) == (0, 0, 0, 0)
+    assert report["key"] is None and not house.slots("ready")
+
+
 def test_a_remote_that_is_only_read_is_sent_nothing(house: Any, server: Any) -> None:
     report = ask(house, house.COMPILE, server.url, READONLY="1")
     assert counted(report, "generation_builds", "remote_misses", "remote_uploads") == (1, 1, 0)
