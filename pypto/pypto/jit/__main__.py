@@ -39,7 +39,8 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
         prog="python -m pypto.jit",
         description="Fill a cache root ahead of use, list what it holds, and build it once more.",
         epilog="Results are JSON where standard output is no terminal. `python -m pypto_store` has "
-        "the commands for keeping a root: ls, show, why, fsck, gc, export, import, report.",
+        "the commands for keeping a root: ls, show, why, fsck, gc, export, import, push, pull and "
+        "report.",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     warm = commands.add_parser("warm", help="build the kernels of a configuration ahead of use")
@@ -51,6 +52,14 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     warm.add_argument(
         "--sources-only", action="store_true", help="make the sources, and leave the binaries"
     )
+    warm.add_argument(
+        "--push", nargs="?", const="", metavar="URL",
+        help="then send the entries to this remote cache (default: the one that requests use)",
+    )  # fmt: skip
+    warm.add_argument(
+        "--as", dest="name", metavar="NAME", default="default",
+        help="with --push: the list that `pypto_store pull` finds them by (default: default)",
+    )  # fmt: skip
     complete = commands.add_parser("complete", help="build the binaries of a root's sources")
     complete.add_argument("--root", required=True, help="the cache root")
     complete.add_argument(
@@ -95,7 +104,10 @@ def _command(options: argparse.Namespace, out: TextIO, err: TextIO) -> int:
         return run_complete(options.root, options.cpu_level, out, err)
     from pypto.jit.warm import warm as run_warm
 
-    return run_warm(options.module, options.config, out, err, sources_only=options.sources_only)
+    return run_warm(
+        options.module, options.config, out, err,
+        sources_only=options.sources_only, push_to=options.push, name=options.name,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

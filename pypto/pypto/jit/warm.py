@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from pypto.ir.nodes import FunctionKind
 from pypto.jit.decorator import JITFunction
@@ -33,6 +33,9 @@ from pypto.jit.warmup_file import (
     all_of,
     load,
 )
+
+if TYPE_CHECKING:
+    from pypto.jit.warm_push import Destination, PushResult
 
 REPORT_SCHEMA = 1
 
@@ -70,11 +73,26 @@ class Result:
     reason: str | None = None
 
 
-def warm(module: str, config: Path, out: TextIO, err: TextIO, *, sources_only: bool = False) -> int:
-    """Run the command; gives the exit status. `sources_only` leaves the binaries to `complete`."""
+def warm(
+    module: str,
+    config: Path,
+    out: TextIO,
+    err: TextIO,
+    *,
+    sources_only: bool = False,
+    push_to: str | None = None,
+    name: str = "default",
+) -> int:
+    """Run the command; gives the exit status.
+
+    sources_only: leave the binaries to `complete`. push_to: the remote that all is sent to in the
+    end, "" for the one that requests use, None for none; name: the list there.
+    """
     results: list[Result] = []
+    pushed: PushResult | None = None
     try:
         file = load(config)
+        to = None if push_to is None else _destination(file, push_to, name)
         # What the user's module prints, and a kernel while it is compiled, is no part of the
         # report.
         with redirect_stdout(err), steps_on(err, len(file.requests)) as step:
@@ -85,15 +103,36 @@ def warm(module: str, config: Path, out: TextIO, err: TextIO, *, sources_only: b
             step(len(results), "sending to the remote")
             if not flush_remotes(SENDING_TIMEOUT):
                 print("warning: not everything was sent to the remote in time", file=err)
+        if to is not None:
+            from pypto.jit.warm_push import push_keys
+
+            keys = [result.key for result in results if result.key is not None]
+            pushed = push_keys(keys, to, err)
     except WarmupFileError as error:
         for problem in error.problems:
             print(f"error: {problem}", file=err)
         return BAD_CONFIGURATION
-    _report(results, out)
-    for result in results:
-        if result.error is not None:
-            print(f"error: {result.kernel}: {result.error}", file=err)
-    return BUILD_FAILED if any(result.error is not None for result in results) else OK
+    _report(results, pushed, out)
+    errors = [f"{result.kernel}: {result.error}" for result in results if result.error is not None]
+    if pushed is not None:
+        errors += [
+            f"push: {result.kernel} was not kept: {result.reason}"
+            for result in results
+            if result.reason is not None
+        ]
+        errors += [f"push: {complaint}" for complaint in pushed.complaints]
+    for told in errors:
+        print(f"error: {told}", file=err)
+    return BUILD_FAILED if errors else OK
+
+
+def _destination(file: WarmupFile, url: str, name: str) -> Destination:
+    from pypto.jit.warm_push import destination
+
+    try:
+        return destination(file.cache, url, name)
+    except ValueError as error:
+        raise WarmupFileError(str(error)) from None
 
 
 def module_named(name: str) -> ModuleType:
@@ -191,9 +230,9 @@ def why_private(before: CacheStats, after: CacheStats) -> str:
     return "the root lacks it, and is read-only or cannot be written (PYPTO_LOG=warn says why)"
 
 
-def _report(results: list[Result], out: TextIO) -> None:
+def _report(results: list[Result], pushed: PushResult | None, out: TextIO) -> None:
     if not out.isatty():
-        document = {
+        document: dict[str, object] = {
             "schema_version": REPORT_SCHEMA,
             "requests": [
                 {"status": "ok" if result.error is None else "failed", **asdict(result)}
@@ -201,6 +240,8 @@ def _report(results: list[Result], out: TextIO) -> None:
             ],
             "statistics": asdict(cache_stats()),
         }
+        if pushed is not None:
+            document["push"] = pushed.document()
         print(json.dumps(document, indent=2), file=out)
         return
     for result in results:
@@ -209,3 +250,5 @@ def _report(results: list[Result], out: TextIO) -> None:
         print(f"{state:<8}{result.milliseconds:>10.1f} ms  {key}  {result.kernel}", file=out)
         if result.reason is not None:
             print(f"  {result.reason}", file=out)
+    if pushed is not None:
+        print(f"pushed to {pushed.url}: {pushed.summary}", file=out)

@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 CALL = """
 import dataclasses, json, os, sys
 from pathlib import Path
@@ -33,14 +35,37 @@ def elsewhere(house, name):
     return type(house)(top)
 
 
-def test_a_fresh_process_finds_what_was_carried_over_and_builds_nothing(house):
-    first, _ = house.request(warm=True)
-    assert (first["stats"]["generation_builds"], first["stats"]["binary_builds"]) == (1, 1)
+def carried_in_a_bundle(house, there):
     exported = house.command("export", "--all", "-o", "kernels.tar.zst")
     assert exported.status == 0, exported.err
-    there = elsewhere(house, "another machine")
     imported = there.command("import", house.top / "kernels.tar.zst")
     assert imported.document["counts"]["imported"] == 2, imported
+
+
+def pushed_and_pulled(house, there):
+    remote = f"file://{house.top}/remote"
+    pushed = house.command("push", "--remote", remote, "--kernel", "kernel")
+    assert pushed.document["counts"]["sent"] == 2, pushed
+    pulled = there.command("pull", "--remote", remote, "--kernel", "kernels:kernel")
+    assert pulled.document["counts"]["pulled"] == 2, pulled
+
+
+def payload(root):
+    """Bytes and modes of every file of every entry."""
+    return {
+        path.relative_to(root): (path.read_bytes(), path.stat().st_mode)
+        for path in root.glob("artifacts/**/*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("carry", [carried_in_a_bundle, pushed_and_pulled])
+def test_a_fresh_process_finds_what_was_carried_over_and_builds_nothing(house, carry):
+    first, _ = house.request(warm=True)
+    assert (first["stats"]["generation_builds"], first["stats"]["binary_builds"]) == (1, 1)
+    there = elsewhere(house, "another machine")
+    carry(house, there)
+    assert payload(there.root) == payload(house.root)
 
     again, _ = there.request(warm=True)
     stats = again["stats"]
