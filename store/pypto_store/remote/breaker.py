@@ -14,9 +14,9 @@ is let through as a trial: if it succeeds the circuit is closed. The while is 30
 what the last fault took where that is more (10 minutes at most), so that a remote which swallows
 requests until their timeout takes a tenth of anybody's time and not most of it.
 
-Faults are counted by kind of operation, since a remote that has entries but hangs on blobs would
-otherwise begin at one with every entry. A blob or an entry that is wrong (CorruptBlob) is no reason
-not to ask for another.
+Faults are counted by kind of operation, since a remote that has entries but hangs on blobs, or
+takes small blobs but no large ones, would otherwise begin at one with every entry. A blob or an
+entry that is wrong (CorruptBlob) is no reason not to ask for another.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class _BreakingBlobs:
         return _WatchedStream(stream, digest.size, self._reads, begun)
 
     def get_many(self, digests: Collection[BlobDigest]) -> dict[BlobDigest, bytes]:
-        with self._reads.passing("get blob", f"get {len(digests)} blobs"):
+        with self._reads.passing("get blobs", f"get {len(digests)} blobs"):
             return self._inner.get_many(digests)
 
     def put(self, digest: BlobDigest, source: Source) -> None:
@@ -197,11 +197,11 @@ class _BreakingBlobs:
             self._inner.put(digest, source)
 
     def put_many(self, blobs: Mapping[BlobDigest, bytes]) -> None:
-        with self._writes.passing("put blob", f"put {len(blobs)} blobs"):
+        with self._writes.passing("put blobs", f"put {len(blobs)} blobs"):
             self._inner.put_many(blobs)
 
     def find_missing(self, digests: Collection[BlobDigest]) -> frozenset[BlobDigest]:
-        with self._writes.passing("find blob", f"find {len(digests)} blobs"):
+        with self._writes.passing("find blobs", f"find {len(digests)} blobs"):
             return self._inner.find_missing(digests)
 
 

@@ -170,6 +170,8 @@ class RemoteTier:
             engine.close()
 
     def _upload(self, entry: Entry) -> None:
+        if self._breaker.writes.refused:
+            return  # while this one waited
         begun = self._clock()
         try:
             sent = self._send(entry)

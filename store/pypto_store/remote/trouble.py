@@ -1,7 +1,8 @@
 """What a log says of trouble with a remote: each kind of it once, however many requests it hits.
 
-A kind is the type of the fault and its reason without what differs from request to request (digests
-and numbers). The observer of a tier hears every fault; this is for people.
+A kind is the type of the fault and its reason without what differs from request to request
+(digests, names made of them, and numbers). The observer of a tier hears every fault; this is for
+people.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pypto_store.remote.blob_store import RemoteFault
 from pypto_store.remote.breaker import NotAsked
 
 _KINDS = 32  # reports; a remote cannot fill a log by finding new words
-_DIFFERING = re.compile(r"[0-9a-f]{16,}|\d+(?:\.\d+)?")
+_DIFFERING = re.compile(r"\b[0-9a-f]{2,}\b|\d+(?:\.\d+)?")
 _log = logging.getLogger(__name__)
 
 

@@ -132,12 +132,13 @@ class Trial:
         }[operation]()
 
     def fail(self, operation, fault, times=1):
-        self.remote.faults[operation] = fault
+        where = "get blob" if operation == "open" else operation
+        self.remote.faults[where] = fault
         for _ in range(times):
             with pytest.raises(type(fault)) as caught:
                 self.do(operation)
             assert caught.value is fault
-        del self.remote.faults[operation]
+        del self.remote.faults[where]
 
     def is_asked(self, operation):
         """Whether the remote hears of the operation."""
@@ -263,6 +264,13 @@ def test_a_request_that_took_too_long_as_a_whole_is_enough(trial):
     assert trial.is_asked("get entry")
 
 
+def test_small_blobs_do_not_excuse_large_ones(trial):
+    for _ in range(FAULTS):
+        assert trial.is_asked("put many")
+        trial.fail("put blob", fault())
+    assert not trial.is_asked("put many")
+
+
 @pytest.mark.parametrize("operation", READS)
 def test_a_refusal_to_read_is_enough_for_a_while(trial, operation):
     trial.fail(operation, fault(RemoteRefused, "401"))
@@ -331,10 +339,12 @@ def test_the_child_of_a_fork_does_not_wait_for_a_trial_of_its_parent(trial):
 
 
 def test_absent_blobs_and_closing_are_passed_on(trial):
-    trial.remote.get = lambda digest: None
-    trial.fail("get many", fault(), FAULTS - 1)
-    assert trial.do("open") is None
-    trial.fail("get many", fault(), FAULTS - 1)
-    assert trial.is_asked("get many")
+    present = trial.remote.get
+    for _ in range(2):
+        trial.fail("open", fault(), FAULTS - 1)
+        trial.remote.get = lambda digest: None
+        assert trial.do("open") is None
+        trial.remote.get = present
+    assert trial.is_asked("get blob")
     trial.engine.close()
     assert trial.remote.asked[-1] == "close"
