@@ -37,7 +37,7 @@ from pypto_store.tools.comparison import is_of_kernel
 from pypto_store.tools.fates import Carried, Stopped, counts, painter
 from pypto_store.tools.lanes import Lanes
 from pypto_store.tools.output_file import STREAM
-from pypto_store.tools.pushing import stopped
+from pypto_store.tools.pushing import LANES, stopped
 from pypto_store.tools.remote_options import OpenRemote, opened, remote_of
 from pypto_store.tools.selection import key_starting
 
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from pypto_store.entry import Entry
     from pypto_store.outcomes import Lookup
 
-LANES = 4
 _LOCK_SECONDS = 60.0
 
 

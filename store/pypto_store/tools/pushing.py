@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from pypto_store.tools.answer import Progress
     from pypto_store.tools.remote_options import OpenRemote
 
-LANES = 4
+# Entries under way: measured, eight are as fast as four beside the server, and twice as fast 20 ms
+# away from it.
+LANES = 8
 
 
 class PushFate(Enum):
