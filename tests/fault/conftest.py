@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import traceback
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -76,6 +79,17 @@ def child():
     yield start
     for started in children:
         started.kill()
+
+
+@pytest.fixture
+def memory_path(tmp_path):
+    """As `tmp_path`, in memory if there is room: for thousands of small trees that nobody keeps."""
+    memory = "/dev/shm"
+    if not os.access(memory, os.W_OK) or shutil.disk_usage(memory).free < 1 << 28:
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=memory, prefix="pypto-test-") as directory:
+        yield Path(directory)
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from pypto_store.layout import Layout
 from pypto_store.locks import acquire
 from pypto_store.testing import GENERATED, READY, payload_builder, sample_key, snapshot
 from pypto_store.tools.command_line import Edge, run
+from tree_states import Ground, import_as
 
 ROUNDS = int(os.environ.get("STORE_FAULT_ROUNDS", "5"))
 CODES = (errno.ENOSPC, errno.EIO, errno.EROFS, errno.EACCES, errno.EMFILE, errno.ESTALE)
@@ -116,26 +117,25 @@ def command(request, monkeypatch):
 
 
 @pytest.fixture
-def template(tmp_path, command):
-    place = tmp_path / "template"
+def template(memory_path, command, monkeypatch):
+    # Of translations argparse asks the file system a hundred times per command.
+    monkeypatch.setenv("LANGUAGE", "C")
+    place = memory_path / "template"
     (place / "tmp").mkdir(parents=True)
     command.prepare(place)
+    Ground(place, memory_path / "imported")
+    import_as(lambda: perform(memory_path / "imported", command.words))
     return place
 
 
-def restore(template: Path, base: Path) -> None:
-    shutil.rmtree(base, ignore_errors=True)
-    shutil.copytree(template, base, copy_function=os.link)
-
-
-def test_kill_before_every_call(tmp_path, command, template, child, record_property):
-    base = tmp_path / "base"
-    restore(template, base)
+def test_kill_before_every_call(memory_path, command, template, child, record_property):
+    base = memory_path / "base"
+    ground = Ground(template, base)
     rehearsal = under_faults(command, base, but_for_syncs)
     assert rehearsal.answer == command.status
+    ground.restore()
     kills = 0
     for target in range(len(rehearsal.calls)):
-        restore(template, base)
 
         def decide(number, call, target=target):
             return KILL if number == target else but_for_syncs(number, call)
@@ -143,16 +143,17 @@ def test_kill_before_every_call(tmp_path, command, template, child, record_prope
         ran = under_faults(command, base, decide)
         assert ran.status == -signal.SIGKILL
         kills += 1
-        check(command, base, child, (ran.struck,))
+        judge(command, ground, base, child, (ran.struck,))
     record_property("kills", kills)
-    print(f"{kills} kills")
+    print(f"{kills} kills, {ground}")
 
 
-def test_every_call_fails(tmp_path, command, template, child, record_property):
-    base = tmp_path / "base"
-    restore(template, base)
+def test_every_call_fails(memory_path, command, template, child, record_property):
+    base = memory_path / "base"
+    ground = Ground(template, base)
     rehearsal = under_faults(command, base, but_for_syncs)
     assert rehearsal.answer == command.status
+    ground.restore()
     failures = 0
     for target, call in enumerate(rehearsal.calls):
         if call.name == "close":
@@ -160,7 +161,6 @@ def test_every_call_fails(tmp_path, command, template, child, record_property):
         # Every call fails in two ways at first, in all of them in a longer run.
         ways = 2 if ROUNDS <= 5 else len(CODES)
         for code in [CODES[(target + way) % len(CODES)] for way in range(ways)]:
-            restore(template, base)
 
             def decide(number, call, target=target, code=code):
                 return code if number == target else but_for_syncs(number, call)
@@ -170,15 +170,21 @@ def test_every_call_fails(tmp_path, command, template, child, record_property):
             told = (call, errno.errorcode[code], ran.answer)
             # A status, never an exception.
             assert isinstance(ran.answer, int), told
-            check(command, base, child, told)
+            judge(command, ground, base, child, told)
     record_property("failures", failures)
-    print(f"{failures} failures")
+    print(f"{failures} failures, {ground}")
+
+
+def judge(command, ground, base, child, told):
+    """Each state once, in a longer run each time."""
+    acquire(Layout(str(base / "root")).store_lock, shared=False, timeout=0).release()
+    if ground.is_new() or ROUNDS > 5:
+        check(command, base, child, told)
+    ground.restore()
 
 
 def check(command, base, child, told):
     root = base / "root"
-    lock = acquire(Layout(str(root)).store_lock, shared=False, timeout=0)
-    lock.release()
     store = ArtifactStore(root)
     for key, spec in ENTRIES:
         found = store.lookup(sample_key(key), spec)
