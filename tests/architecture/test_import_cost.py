@@ -55,7 +55,8 @@ def test_nothing_of_remotes_is_loaded_without_one() -> None:
         "pypto.CacheConfig(enabled=True); pypto.cache_stats()"
     )
     loaded = _loaded_after(statement)
-    assert not {name for name in loaded if name.startswith("pypto_store.remote")}
+    places = ("pypto_store.remote", "pypto_store.fetching", "pypto.jit.remotes")
+    assert not {name for name in loaded if name.startswith(places)}
     assert not loaded & {"grpc", "google.protobuf", "ssl", "http.client", "cryptography"}
 
 

@@ -26,9 +26,9 @@ class Remotes:
         self._clock = clock
         self._tiers: dict[RemoteConfig, RemoteTier] = {}
 
-    def at(self, config: RemoteConfig | None) -> Remote | None:
+    def at(self, config: RemoteConfig) -> Remote:
         """The remote that `config` describes, for a store; nothing is opened yet."""
-        return None if config is None else _Counted(self, config, self._statistics, self._clock)
+        return _Counted(self, config, self._statistics, self._clock)
 
     def tier(self, config: RemoteConfig) -> RemoteTier:
         """The process's only tier for `config`."""

@@ -7,9 +7,8 @@ way out has one name and one counter.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pypto.jit import log
 from pypto.jit.application import ExtraSourceError, application_digest
@@ -17,28 +16,23 @@ from pypto.jit.artifacts import FORMAT
 from pypto.jit.building import Clock, Meter, Recipe
 from pypto.jit.extern_sources import ExternSources, read_externs
 from pypto.jit.log import LOG_VARIABLE, LogOutput
-from pypto.jit.native_validation import best_validator
 from pypto.jit.objects import ObjectTable, PersistentObject, PrivateObject
 from pypto.jit.persistence import Persistent
 from pypto.jit.placement import private_parent
 from pypto.jit.policy import CachePolicy, PolicyLevels, capture_policy
 from pypto.jit.private import PrivateBuilds
 from pypto.jit.remembered import RootMemory, TextMemory
-from pypto.jit.remotes import Remotes
 from pypto.jit.source import SourceSnapshot
 from pypto.jit.specialization import Specialization, forces_fresh_build
 from pypto.jit.statistics import Counter, Statistics
+from pypto.jit.stores import Stores
 from pypto.jit.surroundings import Surroundings
 from pypto.jit.toolchain import Toolchain, file_hasher
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.run_config import RunConfig
 from pypto_store import ArtifactKey, ArtifactStore, CacheConfig, Digest
-from pypto_store.validation import Validator
 from pypto_toolchains.evidence import Unavailable
 from pypto_toolchains.identity import ToolchainIdentity
-
-if TYPE_CHECKING:
-    from pypto_store import RemoteConfig
 
 Objects = ObjectTable[CompiledProgram]
 
@@ -84,30 +78,6 @@ class Answer:
     repeatable: bool
 
 
-@dataclass(slots=True)
-class Stores:
-    """One store object a root, mode and remote: overlapping builds meet in it."""
-
-    remotes: Remotes
-    _open: dict[tuple[str, bool, RemoteConfig | None], ArtifactStore] = field(default_factory=dict)
-    _validator: Validator = field(default_factory=best_validator)
-
-    def at(self, policy: CachePolicy) -> ArtifactStore:
-        """The store of an enabled policy."""
-        assert policy.root is not None
-        place = (policy.root, policy.readonly, policy.remote)
-        store = self._open.get(place)
-        if store is None:
-            store = ArtifactStore(
-                Path(policy.root),
-                readonly=policy.readonly,
-                validator=self._validator,
-                remote=self.remotes.at(policy.remote),
-            )
-            store = self._open.setdefault(place, store)
-        return store
-
-
 class Resolver:
     """Resolves the requests of a process."""
 
@@ -126,7 +96,7 @@ class Resolver:
         self._toolchain = toolchain
         self._clock = clock
         self._log = LogOutput()
-        self._stores = Stores(Remotes(statistics, clock))
+        self._stores = Stores(statistics, clock)
 
     def obtain(
         self,
@@ -190,7 +160,7 @@ class Resolver:
 
     def flush_remotes(self, timeout: float) -> bool:
         """Wait for uploads, at most `timeout` seconds for each remote; whether all are done."""
-        return self._stores.remotes.flush(timeout)
+        return self._stores.flush_remotes(timeout)
 
     def unreadable(self, kernel: str, reason: str, config: RunConfig, world: Surroundings) -> None:
         """Count a request for a kernel that has no text, which no policy can help.

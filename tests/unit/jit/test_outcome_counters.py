@@ -10,7 +10,7 @@ import pytest
 from pypto.jit.persistence import Persistent
 from pypto.jit.statistics import CacheStats, Statistics
 from pypto_store import Hit, Invalid, Miss, StorageError
-from pypto_store.outcomes import Failure, Private
+from pypto_store.outcomes import Failure
 
 REASONS = ["", "the entry is invalid", "cannot be read: I/O error", "nothing there", "locked"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pypto.jit.policy import PolicyLevels, capture_policy, environment_config
 from pypto.jit.remotes import Remotes
-from pypto.jit.resolve import Stores
 from pypto.jit.statistics import Statistics
+from pypto.jit.stores import Stores
 from pypto_store import CacheConfig, Published, RemoteConfig, TlsConfig
 from pypto_store.testing import READY, payload_builder, sample_key
 
@@ -141,9 +141,9 @@ def test_equal_remotes_share_a_tier_and_a_store(tmp_path: Path) -> None:
     one, same = RemoteConfig("file:///one"), RemoteConfig("file:///one")
     assert remotes.tier(one) is remotes.tier(same)
     assert remotes.tier(one) is not remotes.tier(RemoteConfig("file:///one", readonly=True))
-    assert remotes.at(None) is None
     assert remotes.flush(1.0)
-    stores = Stores(remotes)
+    stores = Stores(Statistics(), lambda: 0)
+    assert stores.flush_remotes(1.0)
 
     def store(remote: RemoteConfig | None) -> Any:
         config = CacheConfig(enabled=True, root=tmp_path, remote=remote)
@@ -152,6 +152,7 @@ def test_equal_remotes_share_a_tier_and_a_store(tmp_path: Path) -> None:
     assert store(one) is store(same)
     assert store(one) is not store(None)
     assert store(one) is not store(RemoteConfig("file:///two"))
+    assert stores.flush_remotes(1.0)
 
 
 def test_threads_that_need_a_tier_at_once_get_one() -> None:
@@ -174,7 +175,7 @@ def test_threads_that_need_a_tier_at_once_get_one() -> None:
 def test_what_a_remote_answers_is_counted(tmp_path: Path) -> None:
     ticks = iter(range(0, 1000, 10))
     statistics = Statistics()
-    stores = Stores(Remotes(statistics, lambda: next(ticks)))
+    stores = Stores(statistics, lambda: next(ticks))
 
     def ask(root: str, url: str) -> Any:
         remote = RemoteConfig(url, upload="sync")
