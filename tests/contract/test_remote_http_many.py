@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 import threading
+import time
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -144,6 +145,20 @@ def test_connections_that_are_gone_are_replaced_in_the_middle(serve):
     assert server.connections >= 2 * len(BLOBS)
 
 
+def test_connections_that_go_without_an_answer_are_replaced_too(serve):
+    def script(talk: Conversation) -> None:
+        talk.hear_whole()
+        talk.say(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+        # What is asked next is heard, and not answered.
+        talk.hear_whole()
+
+    server, engine = serve(script)
+    some = list(BLOBS)[:KEPT]
+    for _ in range(3):
+        assert engine.blobs.find_missing(some) == set(some)
+    assert server.connections == 3 * KEPT
+
+
 @pytest.mark.parametrize("encrypted", [False, True])
 def test_connections_to_a_far_server_are_made_at_the_same_time(encrypted):
     context = None
@@ -154,14 +169,13 @@ def test_connections_to_a_far_server_are_made_at_the_same_time(encrypted):
     try:
         client = ssl.create_default_context(cafile=PKI / "ca.pem") if encrypted else None
         connections = HttpConnections("127.0.0.1", server.server_port, client, long=0.0)
-        connections.prepare(100, PATIENCE)
-        exchanges = [
-            connections.begin("GET", "/", [("A", "b")], seconds=PATIENCE) for _ in range(KEPT)
-        ]
+        end = time.monotonic() + PATIENCE
+        connections.prepare(100, end)
+        exchanges = [connections.begin("GET", "/", [("A", "b")], end=end) for _ in range(KEPT)]
         for exchange in exchanges:
             with closing(exchange.answer()) as answer:
                 assert answer.status == 404
-        connections.prepare(100, PATIENCE)
+        connections.prepare(100, end)
         connections.close()
         assert server.connections == KEPT == len(server.requests)
     finally:

@@ -26,7 +26,7 @@ from pypto_store.remote.blob_store import (
     source_of,
 )
 from pypto_store.remote.http_connections import KEPT, HttpAnswer
-from pypto_store.remote.http_server import HttpRequest, HttpServer
+from pypto_store.remote.http_server import HttpRequest, HttpServer, first_answered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Mapping
@@ -59,7 +59,7 @@ class _HttpBlobs:
         self._server = server
 
     def get(self, digest: BlobDigest) -> BlobStream | None:
-        return _body(self._server, self._get(digest, self._server.time_for(digest.size)))
+        return _body(self._server, self._get(digest, self._server.deadline(digest.size)))
 
     def get_many(self, digests: Collection[BlobDigest]) -> dict[BlobDigest, bytes]:
         found = {}
@@ -72,11 +72,11 @@ class _HttpBlobs:
         return found
 
     def put(self, digest: BlobDigest, source: Source) -> None:
-        _expect_stored(self._server, self._put(digest, source, self._server.time_for(digest.size)))
+        _expect_stored(self._server, self._put(digest, source, self._server.deadline(digest.size)))
 
     def put_many(self, blobs: Mapping[BlobDigest, bytes]) -> None:
-        def begin(digest: BlobDigest, seconds: float) -> HttpRequest:
-            return self._put(digest, source_of(blobs[digest]), seconds)
+        def begin(digest: BlobDigest, end: float) -> HttpRequest:
+            return self._put(digest, source_of(blobs[digest]), end)
 
         with closing(self._together(begin, blobs, moved=True)) as requests:
             for _, request in requests:
@@ -90,19 +90,17 @@ class _HttpBlobs:
                 if not _is_there(self._server, request, digest.size)
             )
 
-    def _get(self, digest: BlobDigest, seconds: float) -> HttpRequest:
+    def _get(self, digest: BlobDigest, end: float) -> HttpRequest:
         place = f"cas/{digest.sha256}"
-        return self._server.ask("GET", place, f"get blob {digest}", seconds=seconds)
+        return self._server.ask("GET", place, f"get blob {digest}", end=end)
 
-    def _head(self, digest: BlobDigest, seconds: float) -> HttpRequest:
+    def _head(self, digest: BlobDigest, end: float) -> HttpRequest:
         place = f"cas/{digest.sha256}"
-        return self._server.ask("HEAD", place, f"find blob {digest}", seconds=seconds)
+        return self._server.ask("HEAD", place, f"find blob {digest}", end=end)
 
-    def _put(self, digest: BlobDigest, source: Source, seconds: float) -> HttpRequest:
+    def _put(self, digest: BlobDigest, source: Source, end: float) -> HttpRequest:
         place, operation = f"cas/{digest.sha256}", f"put blob {digest}"
-        return self._server.ask(
-            "PUT", place, operation, seconds=seconds, body=(digest.size, source)
-        )
+        return self._server.ask("PUT", place, operation, end=end, body=(digest.size, source))
 
     def _together(
         self,
@@ -111,20 +109,20 @@ class _HttpBlobs:
         *,
         moved: bool,
     ) -> Generator[tuple[BlobDigest, HttpRequest], None, None]:
-        """A request for each digest, in turn; some of the following ones are under way already.
+        """A request for each digest, as they are answered; some of the others are under way then.
 
-        Closing ends them. moved: the blobs themselves go over the connections.
+        All of them have one deadline. Closing ends them. moved: the blobs go over the connections.
         """
         left = deque(dict.fromkeys(digests))
-        seconds = self._server.time_for(sum(digest.size for digest in left) if moved else 0)
-        self._server.connections.prepare(len(left), seconds)
-        under_way: deque[tuple[BlobDigest, HttpRequest]] = deque()
+        end = self._server.deadline(sum(digest.size for digest in left) if moved else 0)
+        self._server.connections.prepare(len(left), end)
+        under_way: list[tuple[BlobDigest, HttpRequest]] = []
         try:
             while left or under_way:
                 while left and len(under_way) < KEPT:
                     digest = left.popleft()
-                    under_way.append((digest, begin(digest, seconds)))
-                yield under_way.popleft()
+                    under_way.append((digest, begin(digest, end)))
+                yield under_way.pop(first_answered([request for _, request in under_way], end))
         finally:
             for _, request in under_way:
                 request.close()
@@ -136,8 +134,8 @@ class _HttpEntries:
 
     def get(self, name: BlobDigest) -> bytes | None:
         operation = f"get entry {name}"
-        seconds = self._server.time_for(0)
-        request = self._server.ask("GET", f"ac/{name.sha256}", operation, seconds=seconds)
+        end = self._server.deadline(0)
+        request = self._server.ask("GET", f"ac/{name.sha256}", operation, end=end)
         stream = _body(self._server, request)
         if stream is None:
             return None
@@ -156,7 +154,7 @@ class _HttpEntries:
             "PUT",
             place,
             f"put entry {name}",
-            seconds=self._server.time_for(size),
+            end=self._server.deadline(size),
             body=(size, source_of(entry)),
         )
         _expect_stored(self._server, request)

@@ -18,7 +18,6 @@ from __future__ import annotations
 import http.client
 import os
 import threading
-import time
 from collections import deque
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, TypeVar
@@ -69,14 +68,16 @@ class HttpConnections:
         target: str,
         headers: Iterable[tuple[str, str]],
         *,
-        seconds: float,
+        end: float,
         body: Source | None = None,
     ) -> HttpExchange:
-        """Send a request with its body. Either its answer is waited for, or it is closed."""
-        request = (method, target, headers, body)
-        return HttpExchange(self, request, time.monotonic() + seconds)
+        """Send a request with its body. Either its answer is waited for, or it is closed.
 
-    def prepare(self, count: int, seconds: float) -> None:
+        end: when it has taken too long, a time of time.monotonic().
+        """
+        return HttpExchange(self, (method, target, headers, body), end)
+
+    def prepare(self, count: int, end: float) -> None:
         """Have up to `count` connections idle, if making one after another would take long.
 
         What goes wrong here goes wrong again for whoever asks something, and is his to report.
@@ -84,7 +85,6 @@ class HttpConnections:
         missing = min(count, KEPT) - len(self._idle)
         if missing < 2 or self.connecting_took < self._long:
             return
-        end = time.monotonic() + seconds
         threads = [
             threading.Thread(target=self._connect_ahead, args=(end,), daemon=True)
             for _ in range(missing)
@@ -181,6 +181,11 @@ class HttpExchange:
             except ConnectionError:
                 self._send_on_a_new_one()
         return self._answer()
+
+    def fileno(self) -> int:
+        """What becomes readable when an answer comes, or none will."""
+        number: int = self._connection.sock.fileno()
+        return number
 
     def close(self) -> None:
         """Give the exchange up, in place of waiting for its answer."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import select
 import ssl
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
@@ -25,7 +27,7 @@ from pypto_store.remote.http_connections import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pypto_store.remote_config import RemoteConfig, TlsConfig
 
@@ -54,9 +56,9 @@ class HttpServer:
         self._url = config.shown_url
         self._timeout = config.timeout
 
-    def time_for(self, size: int) -> float:
-        """Seconds that moving `size` bytes may take."""
-        return self._timeout + size / SLOWEST
+    def deadline(self, size: int) -> float:
+        """When moving `size` bytes, begun now, has taken too long: a time of time.monotonic()."""
+        return time.monotonic() + self._timeout + size / SLOWEST
 
     def ask(
         self,
@@ -64,11 +66,11 @@ class HttpServer:
         place: str,
         operation: str,
         *,
-        seconds: float,
+        end: float,
         body: tuple[int, Source] | None = None,
     ) -> HttpRequest:
         """Send a request, with a body of that size; its answer is to be taken, or it is closed."""
-        return HttpRequest(self, (method, f"{self._prefix}/{place}", operation), seconds, body)
+        return HttpRequest(self, (method, f"{self._prefix}/{place}", operation), end, body)
 
     def reject(self, answer: HttpAnswer, operation: str) -> NoReturn:
         """Raise the fault for a status that is not among the expected ones."""
@@ -130,12 +132,12 @@ class HttpRequest:
         self,
         server: HttpServer,
         what: tuple[str, str, str],
-        seconds: float,
+        end: float,
         body: tuple[int, Source] | None,
     ) -> None:
         self._server = server
         self._method, self._target, self.operation = what
-        self._seconds = seconds
+        self._end = end
         self._body = body
         self._send()
 
@@ -147,6 +149,10 @@ class HttpRequest:
             self._send()
             answer = self._wait()
         return answer
+
+    def fileno(self) -> int:
+        """What becomes readable when an answer comes, or none will."""
+        return self._exchange.fileno()
 
     def close(self) -> None:
         """Give the request up, in place of taking its answer."""
@@ -162,7 +168,7 @@ class HttpRequest:
         try:
             with self._server.faults(self.operation):
                 self._exchange: HttpExchange = self._server.connections.begin(
-                    self._method, self._target, headers, seconds=self._seconds, body=source
+                    self._method, self._target, headers, end=self._end, body=source
                 )
         except SourceFailed as failure:
             raise failure.error from None
@@ -173,6 +179,22 @@ class HttpRequest:
                 return self._exchange.answer()
         except SourceFailed as failure:
             raise failure.error from None
+
+
+def first_answered(requests: Sequence[HttpRequest], end: float) -> int:
+    """The place of a request that was answered; 0 where nothing has come until `end`.
+
+    One that does not end holds up no other, and a refusal of one is seen at once.
+    """
+    if len(requests) > 1:
+        poll = select.poll()
+        for request in requests:
+            poll.register(request.fileno(), select.POLLIN)
+        answered = {number for number, _ in poll.poll(1000 * max(end - time.monotonic(), 0))}
+        for place, request in enumerate(requests):
+            if request.fileno() in answered:
+                return place
+    return 0
 
 
 def _context(tls: TlsConfig | None) -> ssl.SSLContext:
