@@ -10,7 +10,6 @@ No proxy of the environment is used, and a channel is not carried over a fork.
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from dataclasses import dataclass
@@ -242,6 +241,8 @@ class ReapiServer:
                 over = pause is None or time.monotonic() + pause > deadline
                 if code != UNAVAILABLE or pause is None or over:
                     raise self._fault_of_call(error, operation) from error
+            import random  # only here: it takes as long to import as a fetch
+
             # Not all clients of a server that was away come back at the same moment.
             time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - no secret
 

@@ -11,7 +11,6 @@ Resource names begin with the instance's name, where it has one:
 from __future__ import annotations
 
 import threading
-import uuid
 from typing import TYPE_CHECKING, Any
 
 from pypto_store.remote import reapi_protocol
@@ -97,6 +96,8 @@ class _Answers:
 
 def write_stream(server: ReapiServer, digest: BlobDigest, source: Source, coding: Coding) -> None:
     """Store a blob as a stream, whose source is opened afresh for every attempt."""
+    import uuid  # which readers do without: it takes longer to import than a fetch
+
     operation = f"put blob {digest}"
     name = _resource(server, f"uploads/{uuid.uuid4()}/{coding.name(digest)}")
     pieces: _Pieces | None = None

@@ -167,6 +167,20 @@ def test_what_a_server_says_that_it_took(
             engine.blobs.put(BIG, source_of(LARGE))
 
 
+def test_several_frames_are_one_blob(server: CompressingReapi, engine: Engine) -> None:
+    frames = packed(TEXT[:1000]) + packed(b"") + packed(TEXT[1000:])
+
+    def batch(request: Any, context: Any) -> Any:
+        answer = message(BATCH_READ.response or "")
+        answer.responses.add(digest=request.digests[0], data=frames, compressor=1)
+        return answer
+
+    server.answer(BATCH_READ, batch)
+    server.answer(READ, lambda request, context: pieces(frames))
+    assert engine.blobs.get_many([BLOB]) == {BLOB: TEXT}
+    assert fetch(engine.blobs, BLOB, 100) == TEXT
+
+
 def _claiming(size: int, data: bytes) -> bytes:
     """A frame whose header says that its content has `size` bytes."""
     magic, window = b"\x28\xb5\x2f\xfd", b"\x58"  # 2 MiB of history
