@@ -87,6 +87,8 @@ class Stage:
         self._repeated: dict[str, _Link] = {}
         # The first staged file of each content.
         self._first: dict[tuple[str, bool], str] = {}
+        # Payload files that are those of the build directory themselves.
+        self._taken: set[str] = set()
         self._unsynced: list[int] = []
         self.records: list[FileRecord] = []
         self.damaged: list[Digest] = []
@@ -108,6 +110,8 @@ class Stage:
         """Stage every payload file; none of the inodes `foreign` becomes part of it.
 
         expected: files whose content is known before they are read; UnfitPayload if it is another.
+        They were written by this process and are open nowhere, so that where the file system allows
+        it they become the staged files themselves, and are found to be right when all is read back.
         """
         self._foreign = foreign
         known = {(record.path, record.executable): record for record in expected}
@@ -134,6 +138,7 @@ class Stage:
     def _stage(self, build: str, source: Source, record: FileRecord | None) -> FileRecord:
         with _open_source(build, source.path) as descriptor:
             data: bytes | None = None
+            known = record is not None
             if record is None:
                 data = os.read(descriptor, _CHUNK)
                 found, size = hashlib.sha256(data), len(data)
@@ -144,11 +149,39 @@ class Stage:
                 if size != len(data):
                     data = None
             if not (self._link_repeated(record) or self._link_known(record)):
-                # A small file is written from the bytes just hashed, a large one is read again.
-                self._write(record, descriptor, data)
+                if not (known and self._take(build, record)):
+                    # A small file is written from the bytes just hashed, a large one read again.
+                    self._write(record, descriptor, data)
                 self._written.append(record)
         self._first.setdefault((record.sha256, record.executable), record.path)
         return record
+
+    def _take(self, build: str, record: FileRecord) -> bool:
+        """Make a file of the build directory the staged one, if it can be the store's alone."""
+        if self._group:
+            return False  # a new file is the group's, this one need not be
+        self._bound_unsynced()
+        staged = f"{self._directory}/{record.path}"
+        try:
+            os.link(f"{build}/{record.path}", staged, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except OSError:
+            return False  # as in `_link`
+        descriptor = os.open(staged, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            status = os.fstat(descriptor)
+            if status.st_nlink != 2 or not stat.S_ISREG(status.st_mode):
+                os.unlink(staged)  # it has more names than the one that goes away
+                os.close(descriptor)
+                return False
+            os.fchmod(descriptor, EXECUTABLE_MODE if record.executable else FILE_MODE)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._taken.add(record.path)
+        self._unsynced.append(descriptor)
+        return True
 
     def _link_repeated(self, record: FileRecord) -> bool:
         """Link the file of the same content that is staged already, if there is one."""
@@ -216,13 +249,16 @@ class Stage:
 
     def _create(self, path: str, mode: int) -> int:
         """A new staged file, open until it has been synced."""
-        if len(self._unsynced) >= _BATCH:
-            self.sync_files()
+        self._bound_unsynced()
         # Entries are immutable: nobody but their owner could change them by mistake.
         group = self._group & ~0o020
         descriptor = make_file(f"{self._directory}/{path}", WRITE_NEW, mode, group)
         self._unsynced.append(descriptor)
         return descriptor
+
+    def _bound_unsynced(self) -> None:
+        if len(self._unsynced) >= _BATCH:
+            self.sync_files()
 
     def sync_files(self) -> None:
         """Make every file durable that was written since the last time.
@@ -248,6 +284,8 @@ class Stage:
             try:
                 return validate_payload(descriptor, self.records)
             except SlotFault as fault:
+                if fault.path in self._taken:
+                    raise UnfitPayload(f"what arrived is another payload: {fault.reason}") from None
                 link = self._linked.pop(fault.path, None)
                 if link is None:
                     raise OSError(
