@@ -112,7 +112,7 @@ def warm(
         for problem in error.problems:
             print(f"error: {problem}", file=err)
         return BAD_CONFIGURATION
-    _report(results, pushed, out)
+    _report(results, out, pushed)
     errors = [f"{result.kernel}: {result.error}" for result in results if result.error is not None]
     if pushed is not None:
         errors += [
@@ -230,7 +230,7 @@ def why_private(before: CacheStats, after: CacheStats) -> str:
     return "the root lacks it, and is read-only or cannot be written (PYPTO_LOG=warn says why)"
 
 
-def _report(results: list[Result], pushed: PushResult | None, out: TextIO) -> None:
+def _report(results: list[Result], out: TextIO, pushed: PushResult | None = None) -> None:
     if not out.isatty():
         document: dict[str, object] = {
             "schema_version": REPORT_SCHEMA,

@@ -7,6 +7,7 @@ publication: under its key's lock, whole or not at all.
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -152,7 +153,10 @@ def _bundle_place(given: str | None, surroundings: Surroundings) -> str | None:
         codec()
     except CodecMissing as error:
         raise CommandError(str(error)) from None
-    return bundle_place(given, surroundings)
+    place = bundle_place(given, surroundings)
+    if place != STREAM and not os.path.isdir(os.path.dirname(place)):
+        raise CommandError(f"{os.path.dirname(place)} is no directory; name another place")
+    return place
 
 
 def _writable(root: str) -> ArtifactStore:
@@ -163,8 +167,11 @@ def _writable(root: str) -> ArtifactStore:
         # anew with every entry, and a place that is read-only found out about after the download.
         store.keep_evidence(())
     except LockUnavailable as error:
-        in_use = error.__cause__ is None
-        raise CommandError(str(error), Status.IN_USE if in_use else Status.UNUSABLE) from None
+        if error.__cause__ is None:
+            raise CommandError(str(error), Status.IN_USE) from None
+        raise CommandError(
+            f"{error}; name a store that you may write to, or pull into a file with --bundle"
+        ) from None
     return store
 
 

@@ -7,6 +7,9 @@ import pytest
 from pypto.jit.statistics import CacheStats
 from pypto.jit.steps import steps_on
 from pypto.jit.warm import Result, _report, why_private
+from pypto.jit.warm_push import PushResult
+from pypto_store.tools.fates import Carried, Stopped
+from pypto_store.tools.pushing import Push, PushFate
 
 RESULTS = [
     Result("one", True, "k" * 64, 12.5, None),
@@ -70,3 +73,22 @@ def test_progress_is_drawn_on_terminals_only_and_cleared() -> None:
     with steps_on(pipe, 4) as step:
         step(1, "one")
     assert pipe.getvalue() == ""
+
+
+def test_what_was_pushed_is_a_line_or_a_field() -> None:
+    carried = [
+        Carried("k" * 64, "ready", None, None, 7, "m:one", PushFate.SENT),
+        Carried("k" * 64, "generated", None, None, 7, "m:one", PushFate.DAMAGED, "it has changed"),
+    ]
+    done = Push(carried, 9, Stopped("it rained", 3), None)
+    pushed = PushResult("file:///there", done, carried)
+    out = Terminal()
+    _report(RESULTS[:1], out, pushed)
+    assert out.getvalue().splitlines()[1:] == ["pushed to file:///there: 1 sent, 1 damaged"]
+    assert pushed.complaints == ["m:one (generated): it has changed", "it rained"]
+    pipe = io.StringIO()
+    _report(RESULTS[:1], pipe, pushed)
+    document = json.loads(pipe.getvalue())["push"]
+    assert document["counts"] == {"sent": 1, "present": 0, "damaged": 1, "failed": 0}
+    assert (document["stopped"], document["left"]) == ("it rained", 3)
+    assert PushResult("x", Push([], 0, None, None), []).summary == "nothing"

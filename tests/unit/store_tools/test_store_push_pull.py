@@ -500,6 +500,13 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_asked_for(
     done = command("pull", "--root", tmp_path / "file" / "root", "--remote", url)
     assert (done.status, done.out) == (2, "")
     assert str(tmp_path / "file") in done.err
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "locks").write_bytes(b"")  # root may write anywhere else
+    locked = command("pull", "--root", tmp_path / "there", "--remote", url)
+    assert (locked.status, locked.out) == (2, "")
+    assert "cannot lock" in locked.err and "--bundle" in locked.err
+    nowhere = command("pull", "--bundle", tmp_path / "none" / "b", "--remote", url)
+    assert nowhere.status == 2 and str(tmp_path / "none") in nowhere.err
     inside = command("pull", "--root", root, "--remote", url, "--scratch", root)
     assert inside.status == 2 and "--scratch" in inside.err
     assert asked == []
