@@ -17,6 +17,12 @@ sys.path[:0] = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def no_sync(monkeypatch):
+    """Durability is not what is tested here; children inherit this, programs do not."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
 @pytest.fixture
 def started():
     """Servers are put in here by the test that starts them, and stopped after it."""

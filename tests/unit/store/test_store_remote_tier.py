@@ -24,6 +24,8 @@ from pypto_store.remote.tier import RemoteTier
 from pypto_store.testing import GENERATED, PAYLOAD, READY, payload_builder, sample_key
 from pypto_store.validation import validate_payload
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
 LONG = 30.0  # seconds; nothing here takes them
 PUTS = ("find", "put blob", "put many", "put entry")
 

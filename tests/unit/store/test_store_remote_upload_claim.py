@@ -12,7 +12,10 @@ import uuid
 import pytest
 from pypto_store.remote.upload_claim import claimed
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="abstract sockets are Linux's")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="abstract sockets are Linux's"),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
 
 URL = "http://there"
 

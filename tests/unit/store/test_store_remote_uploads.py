@@ -13,6 +13,8 @@ import time
 import pytest
 from pypto_store.remote.uploads import Uploads
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+
 LONG = 30.0  # seconds; nothing here takes them
 
 
