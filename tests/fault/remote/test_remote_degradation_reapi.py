@@ -279,7 +279,8 @@ def test_many_builds_at_a_server_that_never_answers(machine, told, server):
         assert built.build(str(number))
     counted = built.settle()
     assert time.monotonic() - begun < BOUND
-    assert len(counted.faults) == 40 and len(told()) == 1
+    assert len(counted.faults) == 40
+    assert len(told()) in (1, 2)  # gRPC has two ways of saying that the time is up
     assert server.calls.count(GET_ENTRY.path) <= 4
 
 
