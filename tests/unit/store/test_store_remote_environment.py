@@ -18,7 +18,7 @@ from pypto_store.remote_environment import (
 
 URL = "PYPTO_CACHE_REMOTE"
 KEY = "ed25519:" + b64encode(bytes(range(32))).decode()
-OTHER = "ed25519:" + b64encode(bytes(32)).decode()
+OTHER = "ed25519:" + b64encode(bytes(range(1, 33))).decode()
 NAMES = (
     "READONLY", "INSTANCE", "HEADERS", "TLS_CA", "TLS_CERTIFICATE", "TLS_KEY", "TIMEOUT", "UPLOAD",
     "CREDENTIAL_HELPER", "TRUSTED_KEYS", "SIGNING_KEY",
