@@ -148,7 +148,7 @@ class RemoteTier:
                 RemoteUnavailable(
                     url=self._url,
                     operation=f"put entry of {entry.key.digest}",
-                    reason="too much waits to be sent already, so this is not",
+                    reason="too much waits to be sent already, or the process is ending",
                     remedy="see whether the server is overloaded; `push` sends it later",
                 ),
                 self._clock(),

@@ -7,7 +7,6 @@ import errno
 import logging
 import os
 import threading
-import time
 from dataclasses import replace
 
 import pytest
@@ -418,23 +417,22 @@ def test_two_that_publish_the_same_at_once_send_it_once(setting):
 
 
 def test_closing_drops_what_waits_and_what_comes_later_is_a_fault(setting):
-    observer, gate, entry = Counting(), threading.Event(), setting.entry()
-    setting.meet = lambda operation: gate.wait(LONG)
+    observer, entry = Counting(), setting.entry()
+    begun, gate = threading.Event(), threading.Event()
     tier = setting.tier(observer, upload="background")
+    assert tier.fetch(sample_key(), READY, str(setting.place())) is None
+    setting.meet = lambda operation: (begun.set(), gate.wait(LONG))
     for _ in range(3):
         tier.offer(entry)
-    while len(tier._uploads._jobs) > 2:
-        time.sleep(0.001)  # until the first is under way
-    gate_opener = threading.Timer(0.05, gate.set)
-    gate_opener.start()
+    assert begun.wait(LONG)
     tier.close()
     assert len(observer.faults) == 2
+    gate.set()
     assert tier.flush(LONG)
     assert tier.fetch(sample_key(), READY, str(setting.place())) is None
     tier.offer(entry)
     assert len(observer.faults) == 4
     tier.close()
-    gate_opener.join()
 
 
 def test_the_child_of_a_fork_has_an_engine_and_a_queue_of_its_own(setting):
