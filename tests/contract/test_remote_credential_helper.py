@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
 import time
 from contextlib import closing
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BLOB = BlobDigest.of(b"x")
+PATIENCE = 30.0  # seconds; nothing here takes them
 NOON = 1_893_585_600.0  # 2030-01-02T12:00:00Z
 BEARER = {"headers": {"Authorization": ["Bearer s3cret"]}}
 
@@ -144,6 +146,7 @@ def test_a_child_of_a_process_that_was_asking_can_ask(helper):
     with made._asking:  # as another thread of the parent's would hold it
         child = os.fork()
         if child == 0:
+            signal.alarm(int(PATIENCE))
             os._exit(0 if made.headers() else 1)
         assert os.waitpid(child, 0)[1] == 0
 
