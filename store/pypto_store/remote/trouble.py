@@ -22,7 +22,7 @@ class ReportedOnce:
     """Logs a warning for each kind of trouble that is new."""
 
     def __init__(self) -> None:
-        self._known: set[tuple[type, str]] = set()
+        self._known: dict[tuple[type, str], object] = {}
         self._sending = True
 
     def __call__(self, error: Exception, described: str) -> None:
@@ -31,8 +31,8 @@ class ReportedOnce:
             return  # what it follows from was logged
         reason = error.reason if isinstance(error, RemoteFault) else str(error)
         kind = (type(error), _DIFFERING.sub("#", reason))
-        if kind not in self._known:
-            self._known.add(kind)
+        mine = object()
+        if self._known.setdefault(kind, mine) is mine:  # of two threads, one
             _log.warning("%s (told once; builds go on without the remote)", described)
 
     def not_sending(self, url: str) -> None:
