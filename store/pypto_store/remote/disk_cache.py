@@ -19,7 +19,7 @@ import stat
 import uuid
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from pypto_store.outcomes import reason_of
 from pypto_store.remote.blob_store import (
@@ -99,7 +99,8 @@ class _Directory:
     """The files of a disk cache, with every error of the system made a fault of the remote."""
 
     def __init__(self, config: RemoteConfig) -> None:
-        self._root = unquote(urlsplit(config.url).path)
+        # Paths are bytes, which need not be UTF-8.
+        self._root = os.fsdecode(unquote_to_bytes(urlsplit(config.url).path))
         self._url = config.shown_url
         self._touching = not config.readonly
 
@@ -171,7 +172,8 @@ class _Directory:
         try:
             yield
         except OSError as error:
-            reason = reason_of(error)
+            # A path that is not UTF-8 must not make a message that cannot be written.
+            reason = reason_of(error).encode(errors="replace").decode()
             if error.errno in _OTHER_THINGS:
                 raise self.not_a_cache(operation, reason) from error
             if error.errno in _REFUSALS:

@@ -152,3 +152,17 @@ def test_errors_of_the_system_are_faults(root, engine, monkeypatch, number, faul
     assert caught.value.operation == f"put blob {BLOB}"
     assert list((root / "tmp").iterdir()) == []
     assert engine.blobs.find_missing([BLOB]) == {BLOB}
+
+
+def test_a_directory_whose_name_is_not_utf_8_is_the_one_that_the_url_says(tmp_path):
+    directory = os.path.join(os.fsencode(tmp_path), b"caf\xe9")
+    with closing(open_engine(RemoteConfig(f"{tmp_path.as_uri()}/caf%E9"))) as engine:
+        engine.blobs.put(BLOB, source_of(b"abc"))
+        assert os.listdir(directory + b"/cas") == [BLOB.sha256.hex[:2].encode()]
+        assert engine.blobs.get_many([BLOB]) == {BLOB: b"abc"}
+        os.rename(directory, directory + b".gone")
+        with open(directory, "wb"):
+            pass
+        with pytest.raises(RemoteProtocolError, match="Not a directory") as caught:
+            engine.blobs.put(BLOB, source_of(b"abc"))
+        assert str(caught.value).encode()
