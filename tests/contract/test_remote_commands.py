@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -231,18 +232,18 @@ def test_an_interrupted_command_leaves_whole_entries_and_goes_on(
         command("push", "--root", root, "--remote", server.url)
     place = ("--root", root if name == "push" else there)
     method = "do_PUT" if name == "push" else "do_GET"
-    real, count = getattr(server.RequestHandlerClass, method), [0]
+    real, count, ended = getattr(server.RequestHandlerClass, method), [0], threading.Event()
 
-    def slow(self):
+    def held(self):
         count[0] += 1
         if count[0] > 15:
-            time.sleep(0.2)
+            ended.wait(60)
         return real(self)
 
     words = (name, *place, "--remote", server.url, "--scratch", tmp_path)
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     with monkeypatch.context() as patch:
-        patch.setattr(server.RequestHandlerClass, method, slow)
+        patch.setattr(server.RequestHandlerClass, method, held)
         process = subprocess.Popen(
             [sys.executable, "-m", "pypto_store", *map(str, words)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ,
@@ -251,6 +252,7 @@ def test_an_interrupted_command_leaves_whole_entries_and_goes_on(
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
+        ended.set()
     assert (process.returncode, out, err) == (130, "", "error: interrupted\n")
     assert command(*words).status == 0
     if name == "push":

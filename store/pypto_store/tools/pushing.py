@@ -115,8 +115,8 @@ def refuse_unsigned(config: RemoteConfig) -> None:
     """CommandError for a remote that nothing may be sent to."""
     if config.readonly:
         raise CommandError(
-            f"{config.shown_url}: the remote is configured to be read only; "
-            "set PYPTO_CACHE_REMOTE_READONLY=0, or name it with --remote"
+            f"{config.shown_url}: this remote is configured to be read only; "
+            "unset PYPTO_CACHE_REMOTE_READONLY, or name another"
         )
     if config.trusted_keys and config.signing_key is None:
         raise CommandError(

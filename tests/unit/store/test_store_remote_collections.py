@@ -306,8 +306,11 @@ def file(path, data=b"{}", size=None):
         (b"", "does not have collection.json"),
         (b"\xff\xff", "no ActionResult"),
         (ActionResult((file("other.json"),)).encode(), "does not have"),
-        (ActionResult((file("collection.json"), file("../x"))).encode(), "does not have"),
-        (ActionResult((file("collection.json"),) * 2).encode(), "does not have"),
+        (
+            ActionResult((file("collection.json"), file("../x"))).encode(),
+            "nothing but its signatures",
+        ),
+        (ActionResult((file("collection.json"),) * 2).encode(), "nothing but its signatures"),
         (ActionResult((file("collection.json.sig"),)).encode(), "does not have"),
         (ActionResult((file("collection.json", size=1 << 40),)).encode(), "is the limit"),
         (

@@ -407,8 +407,10 @@ def test_a_pull_stops_where_the_remote_has_gone_and_goes_on_later(
     for error in (fault(RemoteUnavailable), OSError(28, "No space left on device")):
         for words in (("--root", there), ("--bundle", bundle)):
             with monkeypatch.context() as patch:
-                patch.setattr(pull, "fetch_entry", _Failing(pull.fetch_entry, error))
+                failing = _Failing(pull.fetch_entry, error)
+                patch.setattr(pull, "fetch_entry", failing)
                 done = command("pull", *words, "--remote", url)
+            assert failing.calls == 2, words
             assert "run it again" in done.err, words
             assert done.status == (1 if words[0] == "--root" else 2)
     assert not bundle.exists()
@@ -679,3 +681,26 @@ def test_a_remote_that_needs_a_package_says_which(root):
         assert (done.returncode, done.stdout) == (2, "")
         assert "pypto[remote]" in done.stderr and "Traceback" not in done.stderr
     assert Path(root).is_dir()
+
+
+def test_what_the_store_cannot_take_has_failed_and_leaves_nothing(
+    root, url, command, tmp_path, monkeypatch
+):
+    command("push", "--root", root, "--remote", url)
+    left = []
+
+    def refuse(layout, key, spec, build, **_):
+        left.append(build)
+        raise OSError(5, "Input/output error")
+
+    kept = []
+    monkeypatch.setattr("pypto_store.building.publish", refuse)
+    monkeypatch.setattr(
+        "pypto_store.tools.bundle_input.remove_tree",
+        lambda directory: kept.extend(path for path in left if os.path.exists(path)),
+    )
+    done = command("pull", "--root", tmp_path / "there", "--remote", url, "--scratch", tmp_path)
+    assert done.status == 1
+    assert done.document["counts"]["failed"] == 4
+    assert all("Input/output" in entry["reason"] for entry in done.document["entries"])
+    assert len(left) == 4 and not kept  # one does not have to make room for all at once
