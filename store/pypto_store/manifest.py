@@ -137,14 +137,14 @@ class Manifest:
         names = set(paths)
         if paths != sorted(names):
             raise ManifestError("files are not in strictly ascending order of their paths")
-        if reserved := RESERVED_NAMES & names:
-            raise ManifestError(f"{min(reserved)!r} is a reserved name")
         directories: set[str] = set()
         for path in paths:
             parent = path.rpartition("/")[0]
             while parent and parent not in directories:
                 directories.add(parent)
                 parent = parent.rpartition("/")[0]
+        if reserved := RESERVED_NAMES & (names | directories):
+            raise ManifestError(f"{min(reserved)!r} is a reserved name")
         if clash := directories & names:
             raise ManifestError(f"{min(clash)!r} is both a file and a directory")
         if missing := set(self.spec.required_files) - names:

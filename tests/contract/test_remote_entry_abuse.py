@@ -38,7 +38,7 @@ from pypto_store.remote.entry_name import entry_name
 from pypto_store.remote.entry_testing import Stamp, fetched
 from pypto_store.remote.inventory import FILES_LIMIT, PATH_LIMIT, PAYLOAD_LIMIT
 from pypto_store.remote.memory import MemoryRemote
-from pypto_store.remote.messages import ActionResult, OutputFile
+from pypto_store.remote.messages import OutputFile
 from pypto_store.remote.trust import ANYONE, Trust
 from pypto_store.testing import GENERATED, READY, sample_key, snapshot
 
@@ -47,22 +47,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture
-def remote(sent_entries: MemoryRemote) -> MemoryRemote:
-    """A remote with the entry, with which a test may do what it wants."""
-    return sent_entries.copy()
-
-
-@pytest.fixture
-def truth(remote: MemoryRemote) -> Truth:
-    """What the remote has before the test changes it."""
-    return Truth(ActionResult.decode(remote.entries[NAME]))
-
-
 ODD_PATHS = [
     "../up", "..", "/absolute", "a/../../up", "./a", "a/.", "a//b", "a/", "", ".", "nul\0nul",
     "/", "//a", "kernels/../../../etc/passwd", "large/below a file", "empty/x/y",
     "x" * 256, "y/" * 128 + "y", "/".join(["z" * 250] * 4) + "/z", SIGNATURE_NAME + "/..",
+    f"{MANIFEST_NAME}/x", f"{SIGNATURE_NAME}/x",
 ]  # fmt: skip
 
 # What stands there -> what is wrong with it.

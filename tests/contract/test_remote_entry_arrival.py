@@ -25,7 +25,6 @@ from pypto_store.remote.blob_store import (
 )
 from pypto_store.remote.entry_testing import fetched, publish
 from pypto_store.remote.memory import MemoryRemote
-from pypto_store.remote.messages import ActionResult
 from pypto_store.remote.sending import send_entry
 from pypto_store.remote.trust import ANYONE
 from pypto_store.testing import READY, sample_key, snapshot
@@ -33,18 +32,6 @@ from pypto_store.testing import READY, sample_key, snapshot
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-
-@pytest.fixture
-def remote(sent_entries: MemoryRemote) -> MemoryRemote:
-    """A remote with the entry, with which a test may do what it wants."""
-    return sent_entries.copy()
-
-
-@pytest.fixture
-def truth(remote: MemoryRemote) -> Truth:
-    """What the remote has before the test changes it."""
-    return Truth(ActionResult.decode(remote.entries[NAME]))
 
 
 SMALL_PATH, LARGE_PATH = "prebuilt/kernel_0.bin", "large"
