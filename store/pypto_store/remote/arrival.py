@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pypto_store.keys import ArtifactKey, ArtifactSpec
     from pypto_store.manifest import FileRecord, Manifest
-    from pypto_store.remote.blob_store import BlobDigest, BlobStore, Engine
+    from pypto_store.remote.blob_store import BlobDigest, BlobStore, BlobStream, Engine
     from pypto_store.remote.trust import Trust
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -118,24 +118,19 @@ class _Filling:
             return False
         first, *others = self._files[digest]
         with closing(stream):
-            sink = self._create(first)
-            try:
-                while piece := stream.read(CHUNK):
-                    write_all(sink, piece)
-            finally:
-                os.close(sink)
+            self._write_from(stream, first)
         for record in others:
-            self._copy(first, record)
+            with open(f"{self._directory}/{first.path}", "rb", buffering=0) as copied:
+                self._write_from(copied, record)
         return True
 
-    def _copy(self, first: FileRecord, record: FileRecord) -> None:
-        with open(f"{self._directory}/{first.path}", "rb", buffering=0) as source:
-            sink = self._create(record)
-            try:
-                while piece := source.read(CHUNK):
-                    write_all(sink, piece)
-            finally:
-                os.close(sink)
+    def _write_from(self, stream: BlobStream, record: FileRecord) -> None:
+        sink = self._create(record)
+        try:
+            while piece := stream.read(CHUNK):
+                write_all(sink, piece)
+        finally:
+            os.close(sink)
 
     def _create(self, record: FileRecord) -> int:
         mode = EXECUTABLE_MODE if record.executable else FILE_MODE
