@@ -126,6 +126,9 @@ def _root(options: argparse.Namespace) -> str:
         return ""
     if options.command in _ROOT_OR_BUNDLE and options.bundle is not None:
         return ""  # the root of the environment is not meant
+    if not options.root:
+        # It would be the working directory, which nobody has named.
+        raise CommandError("--root is empty; name a directory")
     root: str = options.root
     return os.path.abspath(root)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,6 +13,9 @@ import pytest
 from pypto_store import ArtifactStore
 from pypto_store.testing import GENERATED, READY, payload_builder, ready_spec, sample_key
 from pypto_store.tools.command_line import Edge, run
+
+# The tests of this folder share modules that are no tests.
+sys.path.insert(0, os.path.dirname(__file__))
 
 
 class Terminal(io.StringIO):
@@ -86,3 +91,15 @@ def root(tmp_path):
         ):
             store.get_or_build(key, spec, payload_builder(), private_parent=tmp_path / "p")
     return tmp_path / "root"
+
+
+@pytest.fixture
+def place(tmp_path):
+    """The directory of a remote that is one."""
+    return tmp_path / "remote"
+
+
+@pytest.fixture
+def url(place):
+    """That remote."""
+    return f"file://{place}"

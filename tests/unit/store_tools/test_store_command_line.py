@@ -67,6 +67,14 @@ def test_the_root_may_come_from_the_environment(root, command, capsys):
     assert "--root" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["ls"], ["push", "--remote", "file:///x"]])
+def test_a_root_that_is_empty_is_not_the_working_directory(command, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    done = command(*words, "--root", "")
+    assert (done.status, done.out) == (2, "") and "--root is empty" in done.err
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_prefix_has_to_name_one_key(root, command):
     assert command("show", "--root", root, KEY[:10]).document["key"] == KEY
     absent = command("show", "--root", root, "0123456789abcdef" * 4)
