@@ -19,6 +19,11 @@ import pypto_store
 import pypto_toolchains
 import pytest
 
+# The tests of this folder share modules that are no tests.
+sys.path.insert(0, os.path.dirname(__file__))
+
+from nursery import Nursery
+
 CONFINEMENT = Path(__file__).with_name("confinement.py")
 REFUSED = 77
 NOBODY = 65534
@@ -90,6 +95,7 @@ class Site:
     """A cache root, a module of kernels and a working directory that any user may enter."""
 
     top: Path
+    nursery: Nursery | None = None
 
     def __post_init__(self) -> None:
         self.root = self.top / "cache"
@@ -128,20 +134,23 @@ class Site:
             "readonly": readonly,
             "step": step,
         }
-        command = [sys.executable, "-c", _CHILD, json.dumps(job)]
-        if confined:
-            command = [sys.executable, "-B", str(CONFINEMENT), *confined, "--", *command]
         environ = {**os.environ, **self.environ}
         environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        done = subprocess.run(
-            command,
-            cwd=cwd or self.work,
-            env=environ,
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
+        if self.nursery is not None and not confined:
+            done = self.nursery.run(_CHILD, json.dumps(job), environ=environ, cwd=cwd or self.work)
+        else:
+            command = [sys.executable, "-c", _CHILD, json.dumps(job)]
+            if confined:
+                command = [sys.executable, "-B", str(CONFINEMENT), *confined, "--", *command]
+            done = subprocess.run(
+                command,
+                cwd=cwd or self.work,
+                env=environ,
+                capture_output=True,
+                text=True,
+                timeout=240,
+                check=False,
+            )
         if done.returncode == REFUSED and confined:
             raise Refused(done.stderr)
         assert done.returncode == 0, done.stderr
@@ -186,15 +195,23 @@ def open_directory() -> Iterator[Path]:
     shutil.rmtree(path)
 
 
+@pytest.fixture(scope="session")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    """Where the processes of sites come from that nothing confines."""
+    made = Nursery(tmp_path_factory.mktemp("nursery"))
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def site(open_directory: Path) -> Site:
+def site(open_directory: Path, nursery: Nursery) -> Site:
     """A site with an empty cache."""
-    return Site(open_directory)
+    return Site(open_directory, nursery)
 
 
 @pytest.fixture(scope="session")
-def _filled_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    filled = Site(tmp_path_factory.mktemp("site"))
+def _filled_root(tmp_path_factory: pytest.TempPathFactory, nursery: Nursery) -> Path:
+    filled = Site(tmp_path_factory.mktemp("site"), nursery)
     report = filled.run()
     assert report["correct"]
     assert report["stats"]["bypasses"] == report["stats"]["storage_errors"] == 0
