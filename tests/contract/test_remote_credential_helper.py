@@ -141,6 +141,37 @@ def test_many_threads_ask_once(helper):
     assert len(helper.asked) == 1
 
 
+def test_threads_that_wait_share_a_failure_and_later_ones_ask_anew(helper, tmp_path):
+    lines = (
+        f"echo asked >> {tmp_path}/log; while ! test -e {tmp_path}/go; do sleep 0.02; done; exit 7"
+    )
+    helper.script(lines)
+    made = credentials(helper)
+    faults: list[RemoteRefused] = []
+
+    def ask() -> None:
+        try:
+            made.headers()
+        except RemoteRefused as fault:
+            faults.append(fault)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    while not helper.asked:
+        time.sleep(0.01)
+    time.sleep(0.1)  # most of them are waiting now; those that are not yet ask by themselves
+    (tmp_path / "go").touch()
+    for thread in threads:
+        thread.join()
+    assert len(faults) == 8 and len(helper.asked) < 8
+    before = len(helper.asked)
+    ask()
+    assert len(helper.asked) == before + 1
+    helper.says(BEARER)
+    assert made.headers()
+
+
 def test_a_child_of_a_process_that_was_asking_can_ask(helper):
     made = credentials(helper)
     with made._asking:  # as another thread of the parent's would hold it

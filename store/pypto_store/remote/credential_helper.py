@@ -75,20 +75,33 @@ class HelperCredentials:
         self._clock = clock
         self._headers: Headers | None = None
         self._expires = 0.0
+        self._asked = 0  # times
+        self._fault_now: RemoteFault | None = None  # of the last time
         self._asking = threading.Lock()
         self._process = os.getpid()
 
     def headers(self) -> Headers:
-        """What the helper said last, or says now; one thread asks it for all.
+        """What the helper said last, or says now; one thread asks it for all that wait.
 
         RemoteRefused when it does not say what it should, RemoteUnavailable when it takes too long.
         """
+        asked_before = self._asked
         if self._process != os.getpid():
             # A thread of the parent's may have been asking: nobody would ever release its lock.
             self._asking, self._process = threading.Lock(), os.getpid()
         with self._asking:
-            if self._headers is None or self._clock() >= self._expires:
+            if self._headers is not None and self._clock() < self._expires:
+                return self._headers
+            if self._fault_now is not None and self._asked != asked_before:
+                raise self._fault_now  # it was asked while this thread waited
+            self._fault_now = None
+            try:
                 self._headers, self._expires = self._read(self._ask())
+            except RemoteFault as fault:
+                self._fault_now = fault
+                raise
+            finally:
+                self._asked += 1
             return self._headers
 
     def renew(self, refused: Headers) -> bool:

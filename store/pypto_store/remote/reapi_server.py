@@ -90,7 +90,6 @@ class ReapiServer:
         self._credentials = credentials_of(config)
         self._channel = _channel(self.protocol.grpc, config)
         self._capabilities: Capabilities | None = None
-        self._asking = threading.Lock()
 
     def close(self) -> None:
         """Close the connection; calls that are under way are cancelled."""
@@ -102,10 +101,10 @@ class ReapiServer:
 
     def capabilities(self) -> Capabilities:
         """What the server says of itself, asked until it was answered once."""
-        with self._asking:
-            if self._capabilities is None:
-                self._capabilities = self._ask_capabilities()
-            return self._capabilities
+        # Without a lock: to ask twice is harmless, to wait for one who waits for a server is not.
+        if self._capabilities is None:
+            self._capabilities = self._ask_capabilities()
+        return self._capabilities
 
     def _ask_capabilities(self) -> Capabilities:
         operation = "get capabilities"
