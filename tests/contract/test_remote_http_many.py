@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import ssl
 import threading
 import time
@@ -193,6 +195,20 @@ def test_while_the_interpreter_ends_it_goes_without_threads(server, monkeypatch)
     with closing(open_engine(RemoteConfig(server.url))) as engine:
         engine.blobs.put_many(BLOBS)
         assert engine.blobs.get_many(BLOBS) == BLOBS
+
+
+def test_parent_and_child_share_none_of_them(server, monkeypatch):
+    monkeypatch.setitem(HttpConnections.__init__.__kwdefaults__, "long", 0.0)
+    with closing(open_engine(RemoteConfig(server.url))) as engine:
+        engine.blobs.put_many(BLOBS)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(int(PATIENCE))
+            os._exit(0 if engine.blobs.get_many(BLOBS) == BLOBS else 1)
+        assert engine.blobs.get_many(BLOBS) == BLOBS
+        assert os.waitpid(child, 0)[1] == 0
+        assert engine.blobs.get_many(BLOBS) == BLOBS
+    assert server.connections == 2 * KEPT
 
 
 def test_a_far_server_that_is_gone_is_a_fault_of_the_request(server, monkeypatch):

@@ -82,6 +82,7 @@ class HttpConnections:
 
         What goes wrong here goes wrong again for whoever asks something, and is his to report.
         """
+        self._leave_those_of_a_parent()
         missing = min(count, KEPT) - len(self._idle)
         if missing < 2 or self.connecting_took < self._long:
             return
@@ -113,10 +114,7 @@ class HttpConnections:
 
     def take(self) -> TimedConnection | None:
         """An idle connection on which nothing has arrived; None if there is none."""
-        if self._process != os.getpid():
-            # They belong to the parent too: two processes would read each other's answers.
-            self._process = os.getpid()
-            self._close_idle()
+        self._leave_those_of_a_parent()
         while True:
             try:
                 connection = self._idle.pop()
@@ -137,6 +135,12 @@ class HttpConnections:
         """Close what is idle; what is in use is closed when its answer is."""
         self._closed = True
         self._close_idle()
+
+    def _leave_those_of_a_parent(self) -> None:
+        if self._process != os.getpid():
+            # They are the parent's too: two processes would read each other's answers.
+            self._process = os.getpid()
+            self._close_idle()
 
     def _close_idle(self) -> None:
         with suppress(IndexError):
