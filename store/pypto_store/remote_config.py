@@ -21,9 +21,10 @@ _REMOTE_SCHEMES = ("file", "http", "https", "grpc", "grpcs")
 _ENCRYPTED_SCHEMES = ("https", "grpcs")
 _UPLOADS = ("background", "sync", "off")
 _TIMEOUT_LIMIT = 86_400  # seconds
-_LOOPBACK = re.compile(r"localhost|::1|127(?:\.[0-9]{1,3}){3}")
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HEADER_VALUE = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
+# Compiled at their first use: most remotes need none of them, and a hit has no time for it.
+_LOOPBACK = r"localhost|::1|127(?:\.[0-9]{1,3}){3}"
+_HEADER_NAME = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_HEADER_VALUE = r"(?:[!-~](?:[ -~]*[!-~])?)?"
 # They belong to the connection or to the framing of a message.
 _OWN_HEADERS = frozenset(
     (
@@ -208,11 +209,11 @@ def _headers(value: object) -> tuple[tuple[str, str], ...]:
         if not isinstance(item, tuple) or [type(part) for part in item] != [str, str]:
             raise TypeError("RemoteConfig.headers must be (name, value) pairs of str")
         name, text = item
-        if _HEADER_NAME.fullmatch(name) is None:
+        if re.fullmatch(_HEADER_NAME, name) is None:
             raise ValueError(f"RemoteConfig.headers: {name!r} is no name of a header")
         if name.lower() in _OWN_HEADERS:
             raise ValueError(f"RemoteConfig.headers: {name} is set by the client; leave it out")
-        if _HEADER_VALUE.fullmatch(text) is None:
+        if re.fullmatch(_HEADER_VALUE, text) is None:
             raise ValueError(
                 f"RemoteConfig.headers: the value of {name} must be printable ASCII without blanks "
                 "around it"
@@ -226,7 +227,7 @@ def _helper_fault(url: str, scheme: str) -> str | None:
     if scheme == "file":
         return "a file:// remote asks for no credentials; leave it out"
     host = urlsplit(url).hostname or ""
-    if scheme in _ENCRYPTED_SCHEMES or _LOOPBACK.fullmatch(host) is not None:
+    if scheme in _ENCRYPTED_SCHEMES or re.fullmatch(_LOOPBACK, host) is not None:
         return None
     return (
         "what it says would be sent unencrypted; use https:// or grpcs:// for any other host than "

@@ -56,7 +56,7 @@ _NAMES: Mapping[str, str] = MappingProxyType(
         "TlsConfig.key": REMOTE_TLS_KEY_VARIABLE,
     }
 )
-_NAME = re.compile(r"(?:RemoteConfig|TlsConfig)\.[a-z_]+")
+_NAME = r"(?:RemoteConfig|TlsConfig)\.[a-z_]+"
 _SWITCH = {"0": False, "1": True}
 _KEYS_LIMIT = 64 * 1024  # bytes of a file of public keys
 
@@ -129,7 +129,7 @@ def called(message: str, names: Mapping[str, str]) -> str:
 
     names: how each `RemoteConfig.<field>` and `TlsConfig.<field>` is called there.
     """
-    return _NAME.sub(lambda found: names.get(found[0], found[0]), message)
+    return re.sub(_NAME, lambda found: names.get(found[0], found[0]), message)
 
 
 def parsed_header(line: str, given_by: str) -> tuple[str, str]:
