@@ -6,6 +6,7 @@ import errno
 import os
 import socket
 import ssl
+import threading
 import time
 from pathlib import Path
 
@@ -127,6 +128,20 @@ def test_an_answer_that_is_no_yes(machine, told, started, status):
     started.append(server())
     started[0].mood = lambda method, place: status
     builds_on(machine, told, RemoteConfig(started[0].url, timeout=LONG), f"answered {status}")
+
+
+def test_a_page_that_welcomes_everybody(machine, told, started):
+    """As a proxy that wants a login: whatever is asked, 200 and the same page."""
+    started.append(server())
+    page = b"<html><body>Please log in</body></html>"
+    started[0].mood = lambda method, place: lambda handler: handler._answer(200, page)
+    built = machine(RemoteConfig(started[0].url, timeout=LONG))
+    for name in "abcde":
+        assert built.build(name)
+    counted = built.settle()
+    assert (counted.hits, counted.misses) == (0, 0)
+    assert len(counted.faults) >= 5
+    assert 1 <= len(told()) <= 3
 
 
 # -- encryption
@@ -466,6 +481,28 @@ def test_many_builds_at_a_black_hole_wait_for_a_few_only(machine, told, started)
     assert len(counted.faults) == 60 and 3 <= len(waited) <= 6
     assert len(told()) == 1
     assert started[0].connections <= 6
+
+
+def test_builds_of_many_threads_wait_for_a_black_hole_side_by_side(machine, told, started):
+    started.append(ScriptedServer(lambda talk: talk.be_silent()))
+    built = machine(RemoteConfig(started[0].url, timeout=SHORT, upload="sync"))
+    outcomes = []
+
+    def build(thread):
+        for number in range(4):
+            outcomes.append(built.build(f"{thread}-{number}", alone=False))
+
+    threads = [threading.Thread(target=build, args=(number,)) for number in range(8)]
+    begun = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert time.monotonic() - begun < BOUND
+    assert outcomes == [True] * 32 and len(built.counted.faults) == 64
+    assert len(told()) == 1
+    # Each was there once before it was known, and perhaps once more with what it had built.
+    assert started[0].connections <= 16
 
 
 @pytest.mark.parametrize("upload", ["sync", "background"])
