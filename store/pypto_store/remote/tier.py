@@ -136,7 +136,7 @@ class RemoteTier:
         nor, where only signed entries are believed, by who cannot sign one.
         """
         config = self._config
-        if config.readonly or config.upload == "off" or self._breaker.writes.refused:
+        if config.readonly or config.upload == "off":
             return
         if config.trusted_keys and config.signing_key is None:
             self._report.not_sending(self._url)
@@ -171,7 +171,7 @@ class RemoteTier:
 
     def _upload(self, entry: Entry) -> None:
         if self._breaker.writes.refused:
-            return  # while this one waited
+            return  # told when it was
         begun = self._clock()
         try:
             sent = self._send(entry)
