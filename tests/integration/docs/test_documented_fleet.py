@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -71,8 +72,8 @@ def test_links_between_pages_lead_somewhere() -> None:
             path, _, heading = target.partition("#")
             if "://" in target or target.startswith("mailto:"):
                 continue
-            file = (ROOT / page).parent / path if path else ROOT / page
-            name = file.resolve().relative_to(ROOT.resolve()).as_posix()
+            # By the names alone: a test's files are links.
+            name = os.path.normpath(f"{page}/../{path}") if path else page
             if not name.endswith(".md") or not (name in PAGES or name.startswith("docs/")):
                 continue  # a page that these tests are not given, or no page
             if name not in PAGES or heading not in {"", *headings(name)}:

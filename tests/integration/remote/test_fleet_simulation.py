@@ -20,9 +20,11 @@ def test_a_fleet_of_two_shares_everything(programs: dict[str, Path], server: str
     assert {"casd", "nginx"} <= programs.keys()
     if server == "casd":
         pytest.importorskip("grpc", reason="pypto[remote] is not installed")
+    # Where Python takes no path from a script, too.
+    roots = [Path(str(pypto_store.__file__)).absolute().parents[1], SCRIPT.parent]
     done = subprocess.run(
         [sys.executable, str(SCRIPT), "--clients=2", f"--kernels={KERNELS}", f"--servers={server}"],
-        env={**os.environ, "PYTHONPATH": str(Path(pypto_store.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, roots))},
         capture_output=True,
         text=True,
         timeout=300,
