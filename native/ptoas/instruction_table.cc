@@ -9,6 +9,7 @@ constexpr Elements kFloats = bit(Element::F32) | bit(Element::F16) | bit(Element
 constexpr Elements kSigned =
     kFloats | bit(Element::I8) | bit(Element::I16) | bit(Element::I32) | bit(Element::I64);
 constexpr Elements kAny = kSigned | bit(Element::UI8);
+constexpr Elements kIntegers = kAny & ~kFloats;
 constexpr Elements kFactors = kFloats | bit(Element::I8);
 constexpr Elements kSums = bit(Element::F32) | bit(Element::I32);
 
@@ -86,6 +87,15 @@ constexpr InstructionSpec row_reduction(std::string_view mnemonic, std::string_v
           {{{rules::same_element, {1, 0}},
             {rules::value_per_row, {0, 1}},
             {rules::scratch_for, {2, 1}}}}};
+}
+
+constexpr InstructionSpec column_reduction(std::string_view mnemonic, std::string_view call,
+                                           Elements on) {
+  return {mnemonic,
+          call,
+          "01",
+          {result(on), tile("source", on)},
+          {{{rules::same_element, {1, 0}}, {rules::value_per_column, {0, 1}}}}};
 }
 
 constexpr InstructionSpec with_row_values(std::string_view mnemonic, std::string_view call,
@@ -181,11 +191,37 @@ constexpr InstructionSpec kInstructions[] = {
     scalar_tile("pto.tdivs", "TDIVS", kAny),
     tile_scalar("pto.tmaxs", "TMAXS", kAny),
     tile_scalar("pto.tmins", "TMINS", kAny),
+    binary("pto.tfmod", "TFMOD", kAny),
+    tile_scalar("pto.tfmods", "TFMODS", kAny),
+    binary("pto.tand", "TAND", kIntegers),
+    binary("pto.tor", "TOR", kIntegers),
+    binary("pto.txor", "TXOR", kIntegers),
+    binary("pto.tshl", "TSHL", kIntegers),
+    binary("pto.tshr", "TSHR", kIntegers),
+    tile_scalar("pto.tands", "TANDS", kIntegers),
+    tile_scalar("pto.tors", "TORS", kIntegers),
+    tile_scalar("pto.txors", "TXORS", kIntegers),
+    tile_scalar("pto.tshls", "TSHLS", kIntegers),
+    tile_scalar("pto.tshrs", "TSHRS", kIntegers),
+    unary("pto.tnot", "TNOT", kIntegers),
+    tile_scalar("pto.tlrelu", "TLRELU", kFloats),
+    {"pto.tprelu",
+     "TPRELU",
+     "0123",
+     {result(kFloats), tile("tile", kFloats), tile("slopes", kFloats),
+      tile("scratch tile", kFloats)},
+     {{{rules::same_element, {1, 2}},
+       {rules::same_element, {1, 0}},
+       {rules::same_valid, {1, 2}},
+       {rules::same_valid, {1, 0}},
+       {rules::scratch_for, {3, 1}}}}},
     unary("pto.texp", "TEXP", kFloats),
     unary("pto.tlog", "TLOG", kFloats),
     unary("pto.tsqrt", "TSQRT", kFloats),
     unary("pto.trsqrt", "TRSQRT", kFloats),
     unary("pto.trecip", "TRECIP", kFloats),
+    unary("pto.tsin", "TSIN", kFloats),
+    unary("pto.tcos", "TCOS", kFloats),
     unary("pto.tneg", "TNEG", kSigned),
     unary("pto.tabs", "TABS", kSigned),
     unary("pto.trelu", "TRELU", kSigned),
@@ -194,6 +230,11 @@ constexpr InstructionSpec kInstructions[] = {
     row_reduction("pto.trowmax", "TROWMAX", kAny),
     row_reduction("pto.trowmin", "TROWMIN", kAny),
     row_reduction("pto.trowsum", "TROWSUM", kAny),
+    row_reduction("pto.trowprod", "TROWPROD", kAny),
+    column_reduction("pto.tcolmax", "TCOLMAX", kAny),
+    column_reduction("pto.tcolmin", "TCOLMIN", kAny),
+    column_reduction("pto.tcolsum", "TCOLSUM", kAny),
+    column_reduction("pto.tcolprod", "TCOLPROD", kAny),
     {"pto.trowexpand",
      "TROWEXPAND",
      "01",
@@ -203,6 +244,9 @@ constexpr InstructionSpec kInstructions[] = {
     with_row_values("pto.trowexpandsub", "TROWEXPANDSUB", kAny),
     with_row_values("pto.trowexpandmul", "TROWEXPANDMUL", kAny),
     with_row_values("pto.trowexpanddiv", "TROWEXPANDDIV", kAny),
+    with_row_values("pto.trowexpandmax", "TROWEXPANDMAX", kAny),
+    with_row_values("pto.trowexpandmin", "TROWEXPANDMIN", kAny),
+    with_row_values("pto.trowexpandexpdif", "TROWEXPANDEXPDIF", kFloats),
     {"pto.tcolexpand",
      "TCOLEXPAND",
      "01",
@@ -212,6 +256,8 @@ constexpr InstructionSpec kInstructions[] = {
     with_column_values("pto.tcolexpandsub", "TCOLEXPANDSUB", kAny),
     with_column_values("pto.tcolexpandmul", "TCOLEXPANDMUL", kAny),
     with_column_values("pto.tcolexpanddiv", "TCOLEXPANDDIV", kAny),
+    with_column_values("pto.tcolexpandmax", "TCOLEXPANDMAX", kAny),
+    with_column_values("pto.tcolexpandmin", "TCOLEXPANDMIN", kAny),
 
     // Matrix products.
     {"pto.tmatmul",

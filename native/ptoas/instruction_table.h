@@ -39,7 +39,7 @@ struct Rule {
   std::array<std::uint8_t, 3> on{};
 };
 
-constexpr std::size_t kMaxRules = 4;
+constexpr std::size_t kMaxRules = 5;
 
 struct AttributeValue {
   std::string_view name;  // in .pto text

@@ -171,6 +171,95 @@ void check_valid_regions() {
   }
 }
 
+template <class TileT>
+void check_bitwise(int64_t rows, int64_t cols) {
+  using T = typename TileT::DType;
+  constexpr int64_t kBits = sizeof(T) * 8;
+  const auto check = [&](const char* op, auto instruction, auto reference) {
+    for (const Where where : {Apart, InPlaceOfFirst, InPlaceOfSecond}) {
+      check_binary<TileT>(op, rows, cols, instruction, reference, where);
+    }
+  };
+  const auto left = [](T a, T n) {
+    return n >= 0 && n < kBits ? static_cast<T>(static_cast<uint64_t>(a) << n) : T{0};
+  };
+  const auto right = [](T a, T n) {
+    return static_cast<T>(n >= 0 && n < kBits ? a >> n : a < 0 ? -1 : 0);
+  };
+  check(
+      "TAND", [](auto& d, auto& a, auto& b) { TAND(d, a, b); },
+      [](T a, T b) { return static_cast<T>(a & b); });
+  check(
+      "TOR", [](auto& d, auto& a, auto& b) { TOR(d, a, b); },
+      [](T a, T b) { return static_cast<T>(a | b); });
+  check(
+      "TXOR", [](auto& d, auto& a, auto& b) { TXOR(d, a, b); },
+      [](T a, T b) { return static_cast<T>(a ^ b); });
+  check("TSHL", [](auto& d, auto& a, auto& b) { TSHL(d, a, b); }, left);
+  check("TSHR", [](auto& d, auto& a, auto& b) { TSHR(d, a, b); }, right);
+  for (const int64_t count : {int64_t{0}, int64_t{1}, kBits - 1, kBits, kBits + 1}) {
+    const T n = static_cast<T>(count);
+    check(
+        "TSHLS", [=](auto& d, auto& a, auto&) { TSHLS(d, a, n); },
+        [=](T a, T) { return left(a, n); });
+    check(
+        "TSHRS", [=](auto& d, auto& a, auto&) { TSHRS(d, a, n); },
+        [=](T a, T) { return right(a, n); });
+  }
+  const T s = static_cast<T>(0x5a);
+  check(
+      "TANDS", [=](auto& d, auto& a, auto&) { TANDS(d, a, s); },
+      [=](T a, T) { return static_cast<T>(a & s); });
+  check(
+      "TORS", [=](auto& d, auto& a, auto&) { TORS(d, a, s); },
+      [=](T a, T) { return static_cast<T>(a | s); });
+  check(
+      "TXORS", [=](auto& d, auto& a, auto&) { TXORS(d, a, s); },
+      [=](T a, T) { return static_cast<T>(a ^ s); });
+  check(
+      "TNOT", [](auto& d, auto& a, auto&) { TNOT(d, a); },
+      [](T a, T) { return static_cast<T>(~a); });
+}
+
+// Over pairs of all magnitudes, subnormals and infinities among them.
+void remainders() {
+  Random random(11);
+  for (int i = 0; i < 200000; ++i) {
+    const float x = sim::bits_float(random.next() ^ random.next() << 1);
+    const float y = sim::bits_float(random.next() ^ random.next() << 1);
+    const float got = sim::fmod_f32(x, y);
+    const float want = std::fmod(x, y);
+    if (std::isnan(want) ? !std::isnan(got) : !same_bits(got, want)) {
+      fail(__FILE__, __LINE__,
+           "fmod of " + std::to_string(x) + " and " + std::to_string(y) + ": " +
+               std::to_string(got));
+      return;
+    }
+  }
+  for_types([]<class T>() {
+    check_binary<Rows<T, 5, 24>>(
+        "TFMOD", 4, 23, [](auto& d, auto& a, auto& b) { TFMOD(d, a, b); },
+        [](T a, T b) {
+          if constexpr (sim::is_float<T>) {
+            return static_cast<T>(std::fmod(static_cast<float>(a), static_cast<float>(b)));
+          } else {
+            return static_cast<T>(static_cast<int64_t>(a) % static_cast<int64_t>(b));
+          }
+        });
+    if constexpr (sim::is_float<T>) {
+      check_binary<Rows<T, 5, 24>>(
+          "TPRELU", 4, 23, [](auto& d, auto& a, auto& b) { TPRELU(d, a, b, a); },
+          [](T a, T b) {
+            return number(a) > 0 ? a : arithmetic(a, b, [](auto x, auto y) { return x * y; });
+          },
+          InPlaceOfSecond);
+      check_binary<Rows<T, 5, 24>>(
+          "TLRELU", 4, 23, [](auto& d, auto& a, auto&) { TLRELU(d, a, 0.5f); },
+          [](T a, T) { return number(a) > 0 ? a : rounded<T>(static_cast<float>(a) * 0.5f); });
+    }
+  });
+}
+
 void reversed_division() {
   for_types([]<class T>() {
     using TileT = Rows<T, 5, 24>;
@@ -266,6 +355,10 @@ void integer_edges() {
 
 int main() {
   for_types([]<class T>() { check_valid_regions<Rows<T, 5, 67>>(); });
+  for_types([]<class T>() {
+    if constexpr (!sim::is_float<T>) check_bitwise<Rows<T, 5, 67>>(4, 65);
+  });
+  remainders();
   check_valid_regions<Columns<float, 24, 5>>();
   check_valid_regions<Columns<half, 33, 1>>();
   check_valid_regions<Columns<int8_t, 33, 1>>();

@@ -1,4 +1,4 @@
-// exp, log, sqrt and the fp16 and bf16 formats, against the C library and by exhaustion.
+// exp, log, sqrt, sin, cos and the fp16 and bf16 formats, against the C library and by exhaustion.
 #include "on_core.h"
 
 using namespace pto;
@@ -48,6 +48,10 @@ void exact_values() {
   CHECK(sim::log_f32(-0.0f) == -HUGE_VALF);
   CHECK(sim::log_f32(HUGE_VALF) == HUGE_VALF);
   CHECK(std::isnan(sim::log_f32(-1.0f)));
+  CHECK(same_bits(sim::sin_f32(-0.0f), -0.0f));
+  CHECK(sim::cos_f32(-0.0f) == 1.0f);
+  CHECK(std::isnan(sim::sin_f32(HUGE_VALF)));
+  CHECK(std::isnan(sim::cos_f32(NAN)));
 }
 
 // The nearest bf16, ties to even, by search among neighbours in exact arithmetic.
@@ -108,6 +112,8 @@ int main() {
   check_function("exp", sim::exp_f32, std::exp, 2);
   check_function("log", sim::log_f32, std::log, 2);
   check_function("sqrt", sim::sqrt_f32, std::sqrt, 0);
+  check_function("sin", sim::sin_f32, std::sin, 2);
+  check_function("cos", sim::cos_f32, std::cos, 2);
   exact_values();
   bf16_rounds_to_nearest_even();
   fp16_round_trips();

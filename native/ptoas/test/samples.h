@@ -42,6 +42,10 @@ inline Extent extent_of(const InstructionSpec& spec, std::size_t operand) {
       operand == 0) {
     return {16, 1};
   }
+  if (spec.mnemonic.starts_with("pto.tcol") && !spec.mnemonic.starts_with("pto.tcolexpand") &&
+      operand == 0) {
+    return {1, 16};
+  }
   if (spec.mnemonic == "pto.tconcat" && operand == 0) return {16, 32};
   return {16, 16};
 }

@@ -59,10 +59,15 @@ def forms(assembler: Path) -> list[Form]:
     return found
 
 
+REDUCTIONS = ("max", "min", "sum", "prod")
+
+
 def extents(mnemonic: str, operand: int) -> tuple[int, int]:
     """Extents that satisfy the rules of an instruction's operands."""
-    if mnemonic in {"pto.trowmax", "pto.trowmin", "pto.trowsum"} and operand == 0:
+    if mnemonic in {f"pto.trow{n}" for n in REDUCTIONS} and operand == 0:
         return ROWS, 1
+    if mnemonic in {f"pto.tcol{n}" for n in REDUCTIONS} and operand == 0:
+        return 1, COLS
     if mnemonic.startswith("pto.trowexpand"):
         return (ROWS, 1) if operand == (1 if mnemonic == "pto.trowexpand" else 2) else (ROWS, COLS)
     if mnemonic.startswith("pto.tcolexpand"):

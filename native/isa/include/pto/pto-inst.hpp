@@ -11,14 +11,17 @@
 #ifndef PTO_PTO_INST_HPP_
 #define PTO_PTO_INST_HPP_
 
+#include "pto/sim/bitwise.hpp"
 #include "pto/sim/convert.hpp"
 #include "pto/sim/elementwise.hpp"
 #include "pto/sim/expand.hpp"
 #include "pto/sim/global_tensor.hpp"
 #include "pto/sim/matmul.hpp"
 #include "pto/sim/reduce.hpp"
+#include "pto/sim/remainder.hpp"
 #include "pto/sim/scalar_ops.hpp"
 #include "pto/sim/tile.hpp"
 #include "pto/sim/transfer.hpp"
+#include "pto/sim/trigonometry.hpp"
 
 #endif  // PTO_PTO_INST_HPP_

@@ -74,6 +74,15 @@ struct Relu {
   }
 };
 
+// a where it is positive, a * slope elsewhere.
+template <class T>
+struct Leak {
+  static_assert(is_float<T>, "this instruction needs a floating-point tile");
+  static T apply(float a, float slope) noexcept {
+    return Element<T>::store(a > 0.0f ? a : a * slope);
+  }
+};
+
 // Tells a tile operand from a scalar one.
 template <class T>
 concept TileOperand = requires { T::ByColumns; };
@@ -171,6 +180,15 @@ inline void TABS(Dst& dst, const A& a) {
 template <class Dst, class A>
 inline void TRELU(Dst& dst, const A& a) {
   sim::unary<sim::Relu>("TRELU", dst, a);
+}
+
+template <class Dst, class A, class S>
+inline void TLRELU(Dst& dst, const A& a, S slope) {
+  sim::with_scalar<sim::Leak, false>("TLRELU", dst, a, slope);
+}
+template <class Dst, class A, class B, class Tmp>
+inline void TPRELU(Dst& dst, const A& a, const B& slope, const Tmp&) {
+  sim::binary<sim::Leak>("TPRELU", dst, a, slope);
 }
 
 // Fills the valid region.

@@ -41,6 +41,13 @@ inline void expand_cols(const char* op, const Dst& dst, const Full& full, const 
   walk_cols(op, run_pairs<Op, T>, dst.view(), full.view(), per_col.view(), sizeof(T));
 }
 
+// e^(a - b), rounded once.
+template <class T>
+struct ExpDif {
+  static_assert(is_float<T>, "this instruction needs a floating-point tile");
+  static T apply(float a, float b) noexcept { return Element<T>::store(exp_f32(a - b)); }
+};
+
 // b[i], whatever a is.
 template <class T>
 void run_copy_second(void* out, const void*, const void* b, int64_t count) {
@@ -65,6 +72,18 @@ template <class Dst, class Full, class PerRow>
 inline void TROWEXPANDDIV(Dst& dst, const Full& full, const PerRow& per_row) {
   sim::expand_rows<sim::Div>("TROWEXPANDDIV", dst, full, per_row);
 }
+template <class Dst, class Full, class PerRow>
+inline void TROWEXPANDMAX(Dst& dst, const Full& full, const PerRow& per_row) {
+  sim::expand_rows<sim::Max>("TROWEXPANDMAX", dst, full, per_row);
+}
+template <class Dst, class Full, class PerRow>
+inline void TROWEXPANDMIN(Dst& dst, const Full& full, const PerRow& per_row) {
+  sim::expand_rows<sim::Min>("TROWEXPANDMIN", dst, full, per_row);
+}
+template <class Dst, class Full, class PerRow>
+inline void TROWEXPANDEXPDIF(Dst& dst, const Full& full, const PerRow& per_row) {
+  sim::expand_rows<sim::ExpDif>("TROWEXPANDEXPDIF", dst, full, per_row);
+}
 
 template <class Dst, class Full, class PerCol>
 inline void TCOLEXPANDADD(Dst& dst, const Full& full, const PerCol& per_col) {
@@ -81,6 +100,14 @@ inline void TCOLEXPANDMUL(Dst& dst, const Full& full, const PerCol& per_col) {
 template <class Dst, class Full, class PerCol>
 inline void TCOLEXPANDDIV(Dst& dst, const Full& full, const PerCol& per_col) {
   sim::expand_cols<sim::Div>("TCOLEXPANDDIV", dst, full, per_col);
+}
+template <class Dst, class Full, class PerCol>
+inline void TCOLEXPANDMAX(Dst& dst, const Full& full, const PerCol& per_col) {
+  sim::expand_cols<sim::Max>("TCOLEXPANDMAX", dst, full, per_col);
+}
+template <class Dst, class Full, class PerCol>
+inline void TCOLEXPANDMIN(Dst& dst, const Full& full, const PerCol& per_col) {
+  sim::expand_cols<sim::Min>("TCOLEXPANDMIN", dst, full, per_col);
 }
 
 // Every column of dst becomes `column`.
