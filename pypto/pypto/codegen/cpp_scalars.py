@@ -70,6 +70,23 @@ T wrapped(uint64_t value) {
 """,
 )
 
+_SHIFTS = Helper(
+    "shifted_left",
+    """\
+// By the width or more, or by less than 0, nothing is left but, to the right, the sign.
+template <class T>
+T shifted_left(T value, T count) {
+  if (count < 0 || static_cast<uint64_t>(count) >= 8 * sizeof(T)) return 0;
+  return static_cast<T>(static_cast<uint64_t>(value) << count);
+}
+template <class T>
+T shifted_right(T value, T count) {
+  if (count < 0 || static_cast<uint64_t>(count) >= 8 * sizeof(T)) return value < 0 ? -1 : 0;
+  return static_cast<T>(value >> count);
+}
+""",
+)
+
 _TO_INTEGER = Helper(
     "to_integer",
     """\
@@ -130,6 +147,7 @@ HELPERS: tuple[Helper, ...] = (
     _FLOOR_DIV,
     _FLOOR_MOD,
     _WRAP,
+    _SHIFTS,
     _TO_INTEGER,
     _EXTENT,
     _STEP,
@@ -149,6 +167,11 @@ _EXPRESSIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "scalar.truediv": ("", "$0 / $1"),
         "scalar.min": ("$0 < $1 ? $0 : $1", "$0 < $1 || $0 != $0 ? $0 : $1"),
         "scalar.max": ("$0 > $1 ? $0 : $1", "$0 > $1 || $0 != $0 ? $0 : $1"),
+        "scalar.bitand": ("static_cast<$T>($0 & $1)", ""),
+        "scalar.bitor": ("static_cast<$T>($0 | $1)", ""),
+        "scalar.bitxor": ("static_cast<$T>($0 ^ $1)", ""),
+        "scalar.shl": ("shifted_left<$T>($0, $1)", ""),
+        "scalar.shr": ("shifted_right<$T>($0, $1)", ""),
         "scalar.eq": ("$0 == $1", "$0 == $1"),
         "scalar.ne": ("$0 != $1", "$0 != $1"),
         "scalar.lt": ("$0 < $1", "$0 < $1"),

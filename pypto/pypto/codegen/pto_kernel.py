@@ -62,6 +62,7 @@ class KernelWriter:
         self._names: dict[Var, str] = {}
         self._addresses: dict[Var, int] = {}
         self._valid: dict[Var, tuple[str, str]] = {}
+        self._pads: dict[Var, str] = {}
         self._extents: dict[tuple[Var, int], str] = {}
         self._views: dict[tuple[Var, tuple[Dim, ...]], str] = {}
         self._declare(abi)
@@ -92,7 +93,7 @@ class KernelWriter:
     def type(self, operand: Operand) -> str:
         """The text of a tile's or a scalar's type."""
         if isinstance(operand, Var) and isinstance(operand.type, TileType):
-            return tile_text(operand.type, self._arch)
+            return tile_text(operand.type, self._arch, self._pads.get(operand, ""))
         dtype = operand.dtype if isinstance(operand, Const) else operand.type.dtype
         return dtype.pto
 
@@ -107,12 +108,17 @@ class KernelWriter:
         return known
 
     def define(
-        self, tile: Var, address: int, valid: tuple[str | None, str | None] = (None, None)
+        self,
+        tile: Var,
+        address: int,
+        valid: tuple[str | None, str | None] = (None, None),
+        pad: str = "",
     ) -> str:
         """Declare a tile; `valid` gives the counts that its type leaves to run time."""
         type_ = tile.type
         assert isinstance(type_, TileType)
         self._addresses[tile] = address
+        self._pads[tile] = pad
         name = self.text.new(tile.name)
         self._names[tile] = name
         at = self.text.address(address)
@@ -126,7 +132,7 @@ class KernelWriter:
             else:
                 counts.append(self.text.index(static))
         self._valid[tile] = (counts[0], counts[1])
-        declared += f" : {tile_text(type_, self._arch)}"
+        declared += f" : {self.type(tile)}"
         if None in type_.valid:
             self.text.line(declared)
         else:
@@ -272,6 +278,7 @@ class KernelWriter:
     def _alias(self, var: Var, origin: Var) -> None:
         self._names[var] = self._names[origin]
         self._addresses[var] = self._addresses[origin]
+        self._pads[var] = self._pads[origin]
         self._valid[var] = self.valid(origin)
 
     def _check_carried(self, loop: For) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from pypto.codegen.literals import pto_literal
 from pypto.codegen.names import Names, identifier
@@ -87,15 +88,20 @@ def location(span: Span) -> str:
     return f'loc("{unit}":{span.line}:{span.column})'
 
 
-def tile_text(tile: TileType, arch: str) -> str:
-    """A tile's type."""
+# The numbers by which a tile's type names what fills it outside its valid region.
+PAD_NUMBERS: Mapping[str, int] = MappingProxyType({"": 0, "zero": 1, "max": 2, "min": 3})
+
+
+def tile_text(tile: TileType, arch: str, pad: str = "") -> str:
+    """A tile's type; `pad` is a key of `PAD_NUMBERS`."""
     rows, cols = physical_shape(tile)
     valid_rows, valid_cols = ("?" if v is None else v for v in tile.valid)
     layout = layout_of(tile, arch)
     return (
         f"!pto.tile_buf<loc={tile.space.value}, dtype={tile.dtype.pto}, rows={rows}, cols={cols}, "
         f"v_row={valid_rows}, v_col={valid_cols}, blayout={layout.blayout}, "
-        f"slayout={layout.slayout}, fractal={layout.fractal}, pad=0>"
+        f"slayout={layout.slayout}, fractal={layout.fractal}, "
+        f"pad={PAD_NUMBERS[pad]}>"
     )
 
 

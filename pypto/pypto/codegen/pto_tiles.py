@@ -35,12 +35,13 @@ def _instruction(
     *,
     mnemonic: str = "",
     attribute: str = "",
+    pad: str = "",
 ) -> None:
     """Declare the result and write `pto.x ins(sources) outs(result)`."""
     result = _var(op.result)
     names = ", ".join(writer.tile(o) if _is_tile(o) else writer.scalar(o) for o in sources)
     types = ", ".join(writer.type(o) for o in sources)
-    target = writer.define(result, writer.address(op), valid)
+    target = writer.define(result, writer.address(op), valid, pad)
     writer.text.line(
         f"pto.{mnemonic or OPS[op.op].mnemonic} ins({names} : {types}) "
         f"outs({target} : {writer.type(result)}){attribute}",
@@ -68,9 +69,25 @@ def _row_reduction(writer: KernelWriter, op: Op) -> None:
     _instruction(writer, op, op.operands, (rows, None))
 
 
-def _col_expand(writer: KernelWriter, op: Op) -> None:
-    target, row = op.operands
-    _instruction(writer, op, (row,), writer.valid(_var(target)))
+def _col_reduction(writer: KernelWriter, op: Op) -> None:
+    _, cols = writer.valid(_var(op.operands[0]))
+    _instruction(writer, op, op.operands, (None, cols))
+
+
+def _transpose(writer: KernelWriter, op: Op) -> None:
+    rows, cols = writer.valid(_var(op.operands[0]))
+    _instruction(writer, op, op.operands, (cols, rows))
+
+
+def _fillpad(writer: KernelWriter, op: Op) -> None:
+    pad = op.attrs["pad"]
+    assert isinstance(pad, str)
+    _instruction(writer, op, op.operands, (None, None), pad=pad)
+
+
+def _expand(writer: KernelWriter, op: Op) -> None:
+    target, vector = op.operands
+    _instruction(writer, op, (vector,), writer.valid(_var(target)))
 
 
 def _matmul(writer: KernelWriter, op: Op) -> None:
@@ -149,12 +166,20 @@ _FORMS: Mapping[str, Emitter] = MappingProxyType(
         "tile.cast": _cast,
         "tile.reshape": _reshape,
         "tile.concat": _concat,
-        "tile.col_expand": _col_expand,
+        "tile.transpose": _transpose,
+        "tile.fillpad": _fillpad,
+        "tile.row_expand": _expand,
+        "tile.col_expand": _expand,
         "tile.rsubs": _reversed_scalar,
         "tile.rdivs": _reversed_scalar,
         "tile.row_max": _row_reduction,
         "tile.row_sum": _row_reduction,
         "tile.row_min": _row_reduction,
+        "tile.row_prod": _row_reduction,
+        "tile.col_max": _col_reduction,
+        "tile.col_min": _col_reduction,
+        "tile.col_sum": _col_reduction,
+        "tile.col_prod": _col_reduction,
     }
 )
 

@@ -126,6 +126,47 @@ def tensor_reshape(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) 
     return check_tensor_type(new, tensor.dtype)
 
 
+def tensor_slice(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """A region of a tensor as a tensor of its own, without the axes to drop."""
+    tensor, shape, drop = _axis_tensor(operands), attrs["shape"], attrs["drop"]
+    assert isinstance(shape, tuple) and isinstance(drop, tuple)
+    extents = _region_extents(tensor, shape)
+    if tensor.dtype == BOOL:
+        raise IrTypeError(f"cannot load a {show_type(tensor)}; keep masks in pl.INT8 or pl.FP32")
+    for axis in drop:
+        if not isinstance(axis, int) or not 0 <= axis < len(extents) or extents[axis] != 1:
+            raise IrTypeError(f"cannot drop axis {axis} of a region of {show_tuple(extents)}")
+    _check_region(tensor, operands[1:], extents, "reads")
+    rest = [extent for axis, extent in enumerate(extents) if axis not in drop]
+    return check_tensor_type(rest, tensor.dtype)
+
+
+def _region_extents(tensor: TensorType, shape: Sequence[object]) -> tuple[int, ...]:
+    """The extents of a region that one tile can hold."""
+    extents = tuple(extent for extent in shape if isinstance(extent, int))
+    rank = len(tensor.shape)
+    if len(extents) != rank:
+        raise IrTypeError(f"needs {rank} extents for a {show_type(tensor)}, got {len(extents)}")
+    if any(extent != 1 for extent in extents[:-2]):
+        raise IrTypeError(
+            f"all but the last two extents of a region must be 1, but it is {show_tuple(extents)}"
+        )
+    return extents
+
+
+def tensor_assemble(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """A region of the first operand takes the last one's values."""
+    target, source, shape = _axis_tensor(operands), type_of(operands[-1]), attrs["shape"]
+    assert isinstance(source, TensorType) and isinstance(shape, tuple)
+    extents = _region_extents(target, shape)
+    own = [extent for extent in source.shape if isinstance(extent, int)]
+    if len(own) != len(source.shape) or math.prod(own) != math.prod(extents):
+        raise IrTypeError(f"a {show_type(source)} does not fill a region of {show_tuple(extents)}")
+    _check_region(target, operands[1:-1], extents, "writes")
+    _check_store_dtype(source, target)
+    return target
+
+
 def tensor_assign(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """The whole of the first operand takes the second's values."""
     target, source = _axis_tensor(operands), type_of(operands[1])

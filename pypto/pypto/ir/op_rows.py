@@ -6,147 +6,12 @@ from collections.abc import Iterator
 
 from pypto.ir import memory_rules, scalar_rules
 from pypto.ir import typing_rules as rules
+from pypto.ir.compute_rows import COMPUTE, WITH_SCALAR, WITH_SCRATCH
 from pypto.ir.op_spec import OperandKind, OpSpec
 from pypto.ir.typing_rules import Infer
 
 _TILE, _TENSOR = OperandKind.TILE, OperandKind.TENSOR
 _SCALAR, _INDICES = OperandKind.SCALAR, OperandKind.INDICES
-
-_COMPUTE: tuple[tuple[str, int, Infer, str, str, str], ...] = (
-    # name, shaped operands, rule, mnemonic, reference, meaning
-    ("add", 2, rules.binary(), "tadd", "x0 + x1", "Elementwise sum."),
-    ("sub", 2, rules.binary(), "tsub", "x0 - x1", "Elementwise difference."),
-    ("mul", 2, rules.binary(), "tmul", "x0 * x1", "Elementwise product."),
-    ("div", 2, rules.binary(floats_only=True), "tdiv", "x0 / x1", "Elementwise quotient."),
-    ("maximum", 2, rules.binary(), "tmax", "torch.maximum(x0, x1)", "The larger of each pair."),
-    ("minimum", 2, rules.binary(), "tmin", "torch.minimum(x0, x1)", "The smaller of each pair."),
-    ("exp", 1, rules.unary(floats_only=True), "texp", "torch.exp(x0)", "Exponential."),
-    ("log", 1, rules.unary(floats_only=True), "tlog", "torch.log(x0)", "Natural logarithm."),
-    ("sqrt", 1, rules.unary(floats_only=True), "tsqrt", "torch.sqrt(x0)", "Square root."),
-    ("rsqrt", 1, rules.unary(floats_only=True), "trsqrt", "torch.rsqrt(x0)", "1 / sqrt(x)."),
-    ("recip", 1, rules.unary(floats_only=True), "trecip", "torch.reciprocal(x0)", "1 / x."),
-    ("relu", 1, rules.unary(signed=True), "trelu", "torch.relu(x0)", "max(x, 0)."),
-    ("neg", 1, rules.unary(signed=True), "tneg", "-x0", "Negation."),
-    ("abs", 1, rules.unary(signed=True), "tabs", "torch.abs(x0)", "Absolute value."),
-    (
-        "row_expand_add",
-        2,
-        rules.row_expand(),
-        "trowexpandadd",
-        "x0 + x1",
-        "[M, N] plus one value a row.",
-    ),
-    (
-        "row_expand_sub",
-        2,
-        rules.row_expand(),
-        "trowexpandsub",
-        "x0 - x1",
-        "[M, N] minus one value a row.",
-    ),
-    (
-        "row_expand_mul",
-        2,
-        rules.row_expand(),
-        "trowexpandmul",
-        "x0 * x1",
-        "[M, N] times one value a row.",
-    ),
-    (
-        "row_expand_div",
-        2,
-        rules.row_expand(floats_only=True),
-        "trowexpanddiv",
-        "x0 / x1",
-        "[M, N] divided by one value a row.",
-    ),
-    (
-        "col_expand",
-        2,
-        rules.col_expand(needs_target_values=False),
-        "tcolexpand",
-        "x1.expand_as(x0)",
-        "The row x1 repeated to the shape of x0.",
-    ),
-    (
-        "col_expand_add",
-        2,
-        rules.col_expand(),
-        "tcolexpandadd",
-        "x0 + x1",
-        "[M, N] plus one value a column.",
-    ),
-    (
-        "col_expand_sub",
-        2,
-        rules.col_expand(),
-        "tcolexpandsub",
-        "x0 - x1",
-        "[M, N] minus one value a column.",
-    ),
-    (
-        "col_expand_mul",
-        2,
-        rules.col_expand(),
-        "tcolexpandmul",
-        "x0 * x1",
-        "[M, N] times one value a column.",
-    ),
-    (
-        "col_expand_div",
-        2,
-        rules.col_expand(floats_only=True),
-        "tcolexpanddiv",
-        "x0 / x1",
-        "[M, N] divided by one value a column.",
-    ),
-    (
-        "matmul",
-        2,
-        rules.matmul,
-        "tmatmul",
-        "x0.float() @ x1.float()",
-        "Matrix product, accumulated in fp32 (int32 for int8).",
-    ),
-    (
-        "matmul_acc",
-        3,
-        rules.matmul_acc,
-        "tmatmul.acc",
-        "x0 + x1.float() @ x2.float()",
-        "A matrix product added to an accumulator.",
-    ),
-    ("concat", 2, rules.concat, "tconcat", "torch.cat((x0, x1), dim=1)", "Columns side by side."),
-)
-
-_WITH_SCALAR: tuple[tuple[str, Infer, str, str, str], ...] = (
-    ("adds", rules.with_scalar(), "tadds", "x0 + x1", "Every element plus a scalar."),
-    ("subs", rules.with_scalar(), "tsubs", "x0 - x1", "Every element minus a scalar."),
-    ("muls", rules.with_scalar(), "tmuls", "x0 * x1", "Every element times a scalar."),
-    (
-        "divs",
-        rules.with_scalar(floats_only=True),
-        "tdivs",
-        "x0 / x1",
-        "Every element divided by a scalar.",
-    ),
-    ("maxs", rules.with_scalar(), "tmaxs", "x0.clamp(min=x1)", "The larger of element and scalar."),
-    ("mins", rules.with_scalar(), "tmins", "x0.clamp(max=x1)", "The smaller of both."),
-    ("rsubs", rules.with_scalar(), "", "x1 - x0", "A scalar minus every element."),
-    (
-        "rdivs",
-        rules.with_scalar(floats_only=True),
-        "tdivs",
-        "x1 / x0",
-        "A scalar divided by every element.",
-    ),
-)
-
-_REDUCE: tuple[tuple[str, str, str, str], ...] = (
-    ("row_max", "trowmax", "x0.amax(dim=1, keepdim=True)", "The largest of each row."),
-    ("row_sum", "trowsum", "x0.sum(dim=1, keepdim=True)", "The sum of each row."),
-    ("row_min", "trowmin", "x0.amin(dim=1, keepdim=True)", "The smallest of each row."),
-)
 
 # name, rule, mnemonic for integers, mnemonic for floats, meaning
 _SCALARS: tuple[tuple[str, int, Infer, str, str, str], ...] = (
@@ -159,6 +24,12 @@ _SCALARS: tuple[tuple[str, int, Infer, str, str, str], ...] = (
     ("truediv", 2, scalar_rules.arithmetic(accepts="float"), "", "arith.divf", "x0 / x1"),
     ("min", 2, scalar_rules.arithmetic(), "arith.minsi", "arith.minimumf", "min(x0, x1)"),
     ("max", 2, scalar_rules.arithmetic(), "arith.maxsi", "arith.maximumf", "max(x0, x1)"),
+    ("bitand", 2, scalar_rules.bitwise, "arith.andi", "", "x0 & x1"),
+    ("bitor", 2, scalar_rules.bitwise, "arith.ori", "", "x0 | x1"),
+    ("bitxor", 2, scalar_rules.bitwise, "arith.xori", "", "x0 ^ x1"),
+    # By the width or more, or by less than 0, nothing is left but, to the right, the sign.
+    ("shl", 2, scalar_rules.arithmetic(accepts="int"), "arith.shli", "", "x0 << x1"),
+    ("shr", 2, scalar_rules.arithmetic(accepts="int"), "arith.shrsi", "", "x0 >> x1"),
     ("eq", 2, scalar_rules.compare, "arith.cmpi eq", "arith.cmpf oeq", "x0 == x1"),
     ("ne", 2, scalar_rules.compare, "arith.cmpi ne", "arith.cmpf une", "x0 != x1"),
     ("lt", 2, scalar_rules.compare, "arith.cmpi slt", "arith.cmpf olt", "x0 < x1"),
@@ -176,26 +47,34 @@ def rows() -> Iterator[OpSpec]:
     """Every operation, in the order of the table."""
     for kind, prefix in ((_TILE, "tile"), (_TENSOR, "tensor")):
         pto = prefix == "tile"  # tensor forms are lowered before any .pto text exists
-        for name, count, infer, mnemonic, reference, doc in _COMPUTE:
+        for name, count, infer, mnemonic, reference, doc in COMPUTE:
             yield OpSpec(
                 f"{prefix}.{name}", (kind,) * count, (), infer, mnemonic * pto, reference, doc
             )
-        for name, infer, mnemonic, reference, doc in _WITH_SCALAR:
+        for name, infer, mnemonic, reference, doc in WITH_SCALAR:
             yield OpSpec(
                 f"{prefix}.{name}", (kind, _SCALAR), (), infer, mnemonic * pto, reference, doc
             )
-        for name, mnemonic, reference, doc in _REDUCE:
-            operands = (kind, OperandKind.SCRATCH) if pto else (kind,)
+        for name, count, infer, mnemonic, reference, doc in WITH_SCRATCH:
             yield OpSpec(
                 f"{prefix}.{name}",
-                operands,
+                (kind,) * count + (OperandKind.SCRATCH,) * pto,
                 (),
-                rules.row_reduce,
+                infer,
                 mnemonic * pto,
                 reference,
                 doc,
                 scratch=pto,
             )
+        yield OpSpec(
+            f"{prefix}.fillpad",
+            (kind,),
+            ("pad",),
+            rules.fillpad,
+            "tfillpad" * pto,
+            "",
+            "The valid region with zeros, or the largest or smallest finite values, around it.",
+        )
         yield OpSpec(
             f"{prefix}.cast",
             (kind,),
@@ -222,6 +101,25 @@ def rows() -> Iterator[OpSpec]:
         "",
         "x0.reshape(shape)",
         "The same memory under another shape.",
+    )
+    yield OpSpec(
+        "tensor.slice",
+        (_TENSOR, _INDICES),
+        ("shape", "drop"),
+        memory_rules.tensor_slice,
+        "",
+        "",
+        "A copy of the region at the offsets, without the axes to drop.",
+    )
+    yield OpSpec(
+        "tensor.assemble",
+        (_TENSOR, _INDICES, _TENSOR),
+        ("shape",),
+        memory_rules.tensor_assemble,
+        "",
+        "",
+        "The region of that shape at the offsets takes the last operand's values; the result is "
+        "the first.",
     )
     yield OpSpec(
         "tensor.create",

@@ -48,6 +48,15 @@ class OpSpec:
 
 _SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "truediv": "/"}
 _SYMBOLS |= {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_SYMBOLS |= {"bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>"}
 _SYMBOLS |= {"and": "and", "or": "or", "not": "not", "neg": "-"}
 _PUBLIC = {"adds": "add", "subs": "sub", "muls": "mul", "divs": "div", "maxs": "maximum"}
+_PUBLIC |= {
+    "fmods": "fmod",
+    "ands": "and_",
+    "ors": "or_",
+    "xors": "xor",
+    "shls": "shl",
+    "shrs": "shr",
+}
 _PUBLIC |= {"mins": "minimum", "rsubs": "sub", "rdivs": "div", "assign": "tensor assignment"}

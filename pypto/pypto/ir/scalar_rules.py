@@ -40,6 +40,14 @@ def arithmetic(*, accepts: str = "number") -> Infer:
     return infer
 
 
+def bitwise(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """Two integers, or two truth values, of one type give that type."""
+    dtype = _pair(operands)
+    if dtype.is_float:
+        raise IrTypeError(f"does not work on {dtype} scalars")
+    return ScalarType(dtype)
+
+
 def compare(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """Two scalars of one type give a truth value."""
     _pair(operands)

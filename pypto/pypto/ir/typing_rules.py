@@ -7,8 +7,9 @@ Each takes the operands and attributes of an operation and gives its result type
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
-from pypto.ir.dtypes import BF16, BOOL, FP16, FP32, INDEX, INT8, INT32, UINT8, DataType
+from pypto.ir.dtypes import BOOL, INDEX, UINT8, DataType
 from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import (
     AttrValue,
@@ -27,6 +28,8 @@ Infer = Callable[[Sequence[Operand], Mapping[str, AttrValue]], Type]
 Shaped = TensorType | TileType
 
 CAST_MODES: tuple[str, ...] = ("none", "rint", "round", "floor", "ceil", "trunc", "odd")
+
+PADS: tuple[str, ...] = ("zero", "max", "min")
 
 MAX_RANK = 5
 
@@ -79,7 +82,8 @@ def _tensor(operands: Sequence[Operand], index: int) -> TensorType:
     return type_
 
 
-def _valid(type_: Shaped) -> tuple[int | None, int | None]:
+def valid_of(type_: Shaped) -> tuple[int | None, int | None]:
+    """The static valid region; unknown for tensors."""
     return type_.valid if isinstance(type_, TileType) else (None, None)
 
 
@@ -98,7 +102,8 @@ def _like(
     return TileType((rows, cols), element, MemorySpace.Vec, valid)
 
 
-def _rank2(type_: Shaped, index: int) -> tuple[Dim, Dim]:
+def rank2(type_: Shaped, index: int) -> tuple[Dim, Dim]:
+    """The two extents of an operand that must be a matrix."""
     if len(type_.shape) != 2:
         raise IrTypeError(
             f"argument {index + 1} must have two dimensions, but is a {show_type(type_)}"
@@ -106,7 +111,8 @@ def _rank2(type_: Shaped, index: int) -> tuple[Dim, Dim]:
     return type_.shape[0], type_.shape[1]
 
 
-def _same_dtype(left: Type, right: Type) -> None:
+def same_dtype(left: Type, right: Type) -> None:
+    """Refuses operands of two element types."""
     if left.dtype != right.dtype:
         raise IrTypeError(
             f"element types differ: {show_type(left)} and {show_type(right)}; "
@@ -122,16 +128,34 @@ def _needs_float(type_: Shaped) -> None:
         )
 
 
+def _needs_int(type_: Shaped) -> None:
+    if not type_.dtype.is_int:
+        raise IrTypeError(
+            f"needs integer elements, but got a {show_type(type_)}; convert it with "
+            "pl.cast(x, pl.INT32)"
+        )
+
+
+def _check_elements(type_: Shaped, floats_only: bool, ints_only: bool) -> None:
+    if floats_only:
+        _needs_float(type_)
+    elif ints_only:
+        _needs_int(type_)
+    else:
+        _not_bool(type_)
+
+
 def _not_bool(type_: Shaped) -> None:
     if type_.dtype == BOOL:
         raise IrTypeError(f"cannot compute on {show_type(type_)}; convert it with pl.cast")
 
 
-def _static_agree(left: Sequence[int | None], right: Sequence[int | None]) -> bool:
+def static_agree(left: Sequence[int | None], right: Sequence[int | None]) -> bool:
+    """Whether extents are equal wherever both are known."""
     return all(a is None or b is None or a == b for a, b in zip(left, right, strict=True))
 
 
-def binary(*, floats_only: bool = False) -> Infer:
+def binary(*, floats_only: bool = False, ints_only: bool = False) -> Infer:
     """Elementwise over two operands of one shape."""
 
     def infer(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
@@ -140,44 +164,44 @@ def binary(*, floats_only: bool = False) -> Infer:
             raise IrTypeError(
                 f"shapes differ: {show_shape(left.shape)} and {show_shape(right.shape)}"
             )
-        _same_dtype(left, right)
-        _needs_float(left) if floats_only else _not_bool(left)
-        if not _static_agree(_valid(left), _valid(right)):
+        same_dtype(left, right)
+        _check_elements(left, floats_only, ints_only)
+        if not static_agree(valid_of(left), valid_of(right)):
             raise IrTypeError(
-                f"valid regions differ: {show_shape(_valid(left))} and "
-                f"{show_shape(_valid(right))}; load both with the same valid_shape"
+                f"valid regions differ: {show_shape(valid_of(left))} and "
+                f"{show_shape(valid_of(right))}; load both with the same valid_shape"
             )
-        return _like(left, left.shape, _valid(left))
+        return _like(left, left.shape, valid_of(left))
 
     return infer
 
 
-def with_scalar(*, floats_only: bool = False) -> Infer:
+def with_scalar(*, floats_only: bool = False, ints_only: bool = False) -> Infer:
     """Elementwise over a tile or tensor and one scalar of its element type."""
 
     def infer(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
         left, scalar = _shaped(operands, 0), type_of(operands[1])
         if not isinstance(scalar, ScalarType):
             raise IrTypeError(f"argument 2 is a {show_type(scalar)}, not a scalar")
-        _same_dtype(left, scalar)
-        _needs_float(left) if floats_only else _not_bool(left)
-        return _like(left, left.shape, _valid(left))
+        same_dtype(left, scalar)
+        _check_elements(left, floats_only, ints_only)
+        return _like(left, left.shape, valid_of(left))
 
     return infer
 
 
-def unary(*, floats_only: bool = False, signed: bool = False) -> Infer:
+def unary(*, floats_only: bool = False, ints_only: bool = False, signed: bool = False) -> Infer:
     """Elementwise over one operand."""
 
     def infer(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
         operand = _shaped(operands, 0)
-        _needs_float(operand) if floats_only else _not_bool(operand)
+        _check_elements(operand, floats_only, ints_only)
         if signed and operand.dtype == UINT8:
             raise IrTypeError(
                 f"needs elements that have a sign, but got a {show_type(operand)}; "
                 "convert it with pl.cast(x, pl.INT32)"
             )
-        return _like(operand, operand.shape, _valid(operand))
+        return _like(operand, operand.shape, valid_of(operand))
 
     return infer
 
@@ -185,18 +209,57 @@ def unary(*, floats_only: bool = False, signed: bool = False) -> Infer:
 def row_reduce(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """``[M, N]`` to ``[M, 1]``; tiles may bring a scratch tile."""
     operand = _shaped(operands, 0)
-    rows, _cols = _rank2(operand, 0)
+    rows, _cols = rank2(operand, 0)
     _not_bool(operand)
     if len(operands) == 2:
-        if isinstance(operand, TensorType):
-            raise IrTypeError("takes no tmp argument when it works on a tensor; leave it out")
-        scratch = _tile(operands, 1)
-        if scratch.shape != operand.shape or scratch.dtype != operand.dtype:
-            raise IrTypeError(
-                f"tmp must be a tile like the first argument, {show_type(operand)}, "
-                f"but is a {show_type(scratch)}"
-            )
-    return _like(operand, (rows, 1), (_valid(operand)[0], 1))
+        _check_scratch(operand, _tile(operands, 1))
+    return _like(operand, (rows, 1), (valid_of(operand)[0], 1))
+
+
+def _check_scratch(operand: Shaped, scratch: TileType) -> None:
+    if scratch.shape != operand.shape or scratch.dtype != operand.dtype:
+        raise IrTypeError(
+            f"tmp must be a tile like the first argument, {show_type(operand)}, "
+            f"but is a {show_type(scratch)}"
+        )
+
+
+def col_reduce(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """``[M, N]`` to ``[1, N]``."""
+    operand = _shaped(operands, 0)
+    _rows, cols = rank2(operand, 0)
+    _not_bool(operand)
+    return _like(operand, (1, cols), (1, valid_of(operand)[1]))
+
+
+def transpose(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """``[M, N]`` to ``[N, M]``; tiles may bring a scratch tile."""
+    operand = _shaped(operands, 0)
+    rows, cols = rank2(operand, 0)
+    _not_bool(operand)
+    if len(operands) == 2:
+        _check_scratch(operand, _tile(operands, 1))
+    valid_rows, valid_cols = valid_of(operand)
+    return _like(operand, (cols, rows), (valid_cols, valid_rows))
+
+
+def fillpad(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """The same shape, wholly valid."""
+    operand, pad = _shaped(operands, 0), attrs["pad"]
+    _not_bool(operand)
+    if pad not in PADS:
+        raise IrTypeError(f"pad_value must be one of {', '.join(PADS)}, not {pad}")
+    if isinstance(operand, TensorType):
+        return operand
+    return replace(operand, valid=operand.shape)
+
+
+def with_slopes(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """Elementwise over floats and as many slopes; tiles may bring a scratch tile."""
+    result = binary(floats_only=True)(operands[:2], attrs)
+    if len(operands) == 3:
+        _check_scratch(_shaped(operands, 0), _tile(operands, 2))
+    return result
 
 
 def row_expand(*, floats_only: bool = False) -> Infer:
@@ -204,15 +267,15 @@ def row_expand(*, floats_only: bool = False) -> Infer:
 
     def infer(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
         full, vector = _shaped(operands, 0), _shaped(operands, 1)
-        rows, cols = _rank2(full, 0)
-        _rank2(vector, 1)
+        rows, cols = rank2(full, 0)
+        rank2(vector, 1)
         if vector.shape != (rows, 1):
             raise IrTypeError(
                 f"argument 2 must be {show_shape((rows, 1))} beside {show_shape((rows, cols))}, "
                 f"but is {show_shape(vector.shape)}"
             )
         _check_expand(full, vector, floats_only, axis=0)
-        return _like(full, full.shape, _valid(full))
+        return _like(full, full.shape, valid_of(full))
 
     return infer
 
@@ -225,89 +288,26 @@ def col_expand(*, floats_only: bool = False, needs_target_values: bool = True) -
 
     def infer(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
         full, vector = _shaped(operands, 0), _shaped(operands, 1)
-        rows, cols = _rank2(full, 0)
-        _rank2(vector, 1)
+        rows, cols = rank2(full, 0)
+        rank2(vector, 1)
         if vector.shape != (1, cols):
             raise IrTypeError(
                 f"argument 2 must be {show_shape((1, cols))} beside {show_shape((rows, cols))}, "
                 f"but is {show_shape(vector.shape)}"
             )
         _check_expand(full, vector, floats_only, axis=1)
-        return _like(full, full.shape, _valid(full))
+        return _like(full, full.shape, valid_of(full))
 
     return infer
 
 
 def _check_expand(full: Shaped, vector: Shaped, floats_only: bool, axis: int) -> None:
-    _same_dtype(full, vector)
+    same_dtype(full, vector)
     _needs_float(full) if floats_only else _not_bool(full)
-    if not _static_agree((_valid(full)[axis],), (_valid(vector)[axis],)):
+    if not static_agree((valid_of(full)[axis],), (valid_of(vector)[axis],)):
         raise IrTypeError(
-            f"valid regions differ: {show_shape(_valid(full))} and {show_shape(_valid(vector))}"
+            f"valid regions differ: {show_shape(valid_of(full))} and {show_shape(valid_of(vector))}"
         )
-
-
-_MATMUL_DTYPES = (FP32, FP16, BF16, INT8)
-
-
-def _product(operands: Sequence[Operand], first: int) -> tuple[Shaped, Shaped, DataType]:
-    """The two factors and the accumulator's element type."""
-    left, right = type_of(operands[first]), type_of(operands[first + 1])
-    if isinstance(left, ScalarType) or isinstance(right, ScalarType):
-        raise IrTypeError(f"cannot multiply a {show_type(left)} by a {show_type(right)}")
-    for index, side, own in (
-        (first, left, MemorySpace.Left),
-        (first + 1, right, MemorySpace.Right),
-    ):
-        if isinstance(side, TileType) and side.space not in (MemorySpace.Mat, own):
-            raise IrTypeError(
-                f"argument {index + 1} is a {show_type(side)}; it must be in Mat or {own.name}: "
-                "load it with target_memory=pl.Mem.Mat"
-            )
-    (rows, inner), (inner2, cols) = _rank2(left, first), _rank2(right, first + 1)
-    if inner != inner2:
-        raise IrTypeError(
-            f"inner dimensions differ: {show_shape((rows, inner))} x {show_shape((inner2, cols))} "
-            f"({show_shape((inner,))[1:-1]} columns on the left, "
-            f"{show_shape((inner2,))[1:-1]} rows on the right)"
-        )
-    _same_dtype(left, right)
-    if left.dtype not in _MATMUL_DTYPES:
-        names = ", ".join(str(d) for d in _MATMUL_DTYPES)
-        raise IrTypeError(f"cannot multiply {left.dtype} matrices; use one of {names}")
-    if not _static_agree((_valid(left)[1],), (_valid(right)[0],)):
-        raise IrTypeError(
-            f"valid inner dimensions differ: {show_shape(_valid(left))} x "
-            f"{show_shape(_valid(right))}"
-        )
-    return left, right, FP32 if left.dtype.is_float else INT32
-
-
-def matmul(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
-    """``[M, K] x [K, N]``, accumulated in fp32 or int32."""
-    left, right, dtype = _product(operands, 0)
-    if isinstance(left, TensorType):
-        return TensorType((left.shape[0], right.shape[1]), dtype)
-    assert isinstance(right, TileType)
-    valid = (left.valid[0], right.valid[1])
-    return TileType((left.shape[0], right.shape[1]), dtype, MemorySpace.Acc, valid)
-
-
-def matmul_acc(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
-    """``acc + l @ r``."""
-    acc = type_of(operands[0])
-    left, right, dtype = _product(operands, 1)
-    wanted: Type = matmul(operands[1:], attrs)
-    if not isinstance(acc, TileType | TensorType) or type(acc) is not type(left):
-        raise IrTypeError(f"argument 1 must be a {show_type(wanted)}, but is a {show_type(acc)}")
-    if acc.shape != (left.shape[0], right.shape[1]) or acc.dtype != dtype:
-        raise IrTypeError(f"argument 1 must be a {show_type(wanted)}, but is a {show_type(acc)}")
-    if isinstance(acc, TileType) and acc.space is not MemorySpace.Acc:
-        raise IrTypeError(
-            f"argument 1 must be in Acc, but is a {show_type(acc)}: start from pl.matmul or from "
-            "pl.create_tile(..., target_memory=pl.Mem.Acc)"
-        )
-    return acc
 
 
 def cast(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
@@ -318,28 +318,28 @@ def cast(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
         raise IrTypeError(f"unknown mode {mode!r}; use one of {', '.join(CAST_MODES)}")
     if BOOL in (dtype, operand.dtype) or dtype == INDEX:
         raise IrTypeError(f"cannot convert {operand.dtype} to {dtype}")
-    return _like(operand, operand.shape, _valid(operand), dtype)
+    return _like(operand, operand.shape, valid_of(operand), dtype)
 
 
 def concat(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """The columns of two operands side by side."""
     left, right = _shaped(operands, 0), _shaped(operands, 1)
-    (rows, cols), (rows2, cols2) = _rank2(left, 0), _rank2(right, 1)
+    (rows, cols), (rows2, cols2) = rank2(left, 0), rank2(right, 1)
     if rows != rows2:
         raise IrTypeError(
             f"row counts differ: {show_shape(left.shape)} and {show_shape(right.shape)}"
         )
-    _same_dtype(left, right)
+    same_dtype(left, right)
     if not isinstance(cols, int) or not isinstance(cols2, int):
         raise IrTypeError("needs column counts that are known when the kernel is compiled")
     if isinstance(left, TileType) and left.valid[1] != cols:
         raise IrTypeError(
             f"the first operand must be valid to its last column, but is a {show_type(left)}"
         )
-    if not _static_agree((_valid(left)[0],), (_valid(right)[0],)):
+    if not static_agree((valid_of(left)[0],), (valid_of(right)[0],)):
         raise IrTypeError(
-            f"valid regions differ: {show_shape(_valid(left))} and {show_shape(_valid(right))}"
+            f"valid regions differ: {show_shape(valid_of(left))} and {show_shape(valid_of(right))}"
         )
-    valid_cols = _valid(right)[1]
-    valid = (_valid(left)[0], None if valid_cols is None else cols + valid_cols)
+    valid_cols = valid_of(right)[1]
+    valid = (valid_of(left)[0], None if valid_cols is None else cols + valid_cols)
     return _like(left, (rows, cols + cols2), valid)

@@ -68,6 +68,33 @@ def test_products_of_odd_shapes(name: str, compile_text: Any) -> None:
         close(tensors[f"out{i}"], expected, k)
 
 
+@pytest.mark.parametrize("name", ["BF16", "INT8"])
+@pytest.mark.parametrize("a_trans", [False, True])
+def test_factors_are_transposed(name: str, a_trans: bool, compile_text: Any) -> None:
+    element, total = KINDS[name]
+    compiled = compile_text(
+        f"""
+        def transposed(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor], two: pl.Out[pl.Tensor]):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                c = pl.matmul(a, b, a_trans={a_trans}, b_trans=True)
+                out[:] = c
+                two[:] = pl.matmul_acc(c, a, b, a_trans={a_trans}, b_trans=True)
+            return out, two
+        """,
+        {
+            "a": ((33, 19) if a_trans else (19, 33), element),
+            "b": ((27, 33), element),
+            "out": ((19, 27), total),
+            "two": ((19, 27), total),
+        },
+    )
+    a, b = make(element, (33, 19) if a_trans else (19, 33), 1), make(element, (27, 33), 2)
+    expected = product(a.t() if a_trans else a, b.t())
+    out, two = compiled(a, b)
+    close(out, expected, 33)
+    close(two, expected * 2, 66)
+
+
 @pytest.mark.parametrize("name", ["FP32", "INT8"])
 def test_an_accumulation_over_slices(name: str, compile_text: Any) -> None:
     element, total = KINDS[name]

@@ -42,7 +42,9 @@ EPSILON = {"FP32": 2.0**-24, "FP16": 2.0**-11, "BF16": 2.0**-8}
 
 @dataclass(frozen=True)
 class Case:
-    """An expression over tiles x, y, p (positive), r [M, 1], c [1, N], tmp and the scalar s.
+    """An expression over tiles, tmp and the scalar s.
+
+    The tiles are x, y, p (positive), near (about 1 or -1), r [M, 1] and c [1, N].
 
     ``reference`` works on the same names, floats widened to fp32. ``steps`` is the allowed error
     in roundings; 0 wants the exact bits.
@@ -54,6 +56,11 @@ class Case:
     steps: float = 0.0
     dtypes: tuple[str, ...] = tuple(DTYPES)
     column: bool = False
+    row: bool = False
+
+    def extents(self, valid: tuple[int, int]) -> tuple[int, int]:
+        """The extents of its result for a valid region."""
+        return (1 if self.row else valid[0], 1 if self.column else valid[1])
 
 
 FUNCTIONS = {"dtypes": FLOATS, "steps": 8.0}
@@ -78,6 +85,8 @@ CASES = (
     # torch's own fp32 square root is not the nearest number; through fp64 it is.
     Case("sqrt", "pl.sqrt(p)", lambda v: torch.sqrt(v["p"].double()).float(), dtypes=FLOATS),
     Case("rsqrt", "pl.rsqrt(p)", lambda v: torch.rsqrt(v["p"]), **FUNCTIONS),
+    Case("sin", "pl.sin(x)", lambda v: torch.sin(v["x"]), **FUNCTIONS),
+    Case("cos", "pl.cos(x)", lambda v: torch.cos(v["x"]), **FUNCTIONS),
     Case("recip", "pl.recip(y)", lambda v: torch.reciprocal(v["y"]), dtypes=FLOATS, steps=2.0),
     Case("relu", "pl.relu(x)", lambda v: torch.relu(v["x"])),
     Case("neg", "pl.neg(x)", lambda v: -v["x"]),
@@ -91,6 +100,56 @@ CASES = (
         steps=8.0,
         column=True,
     ),
+    Case(
+        "row_prod",
+        "pl.row_prod(near, tmp)",
+        lambda v: v["near"].prod(1, keepdim=True, dtype=v["near"].dtype),
+        steps=40.0,
+        column=True,
+    ),
+    Case("col_max", "pl.col_max(x)", lambda v: v["x"].amax(0, keepdim=True), row=True),
+    Case("col_min", "pl.col_min(x)", lambda v: v["x"].amin(0, keepdim=True), row=True),
+    Case(
+        "col_sum",
+        "pl.col_sum(p)",
+        lambda v: v["p"].sum(0, keepdim=True, dtype=v["p"].dtype),
+        steps=8.0,
+        row=True,
+    ),
+    Case(
+        "col_prod",
+        "pl.col_prod(near)",
+        lambda v: v["near"].prod(0, keepdim=True, dtype=v["near"].dtype),
+        steps=40.0,
+        row=True,
+    ),
+    Case("fmod", "pl.fmod(x, y)", lambda v: torch.fmod(v["x"], v["y"])),
+    Case("fmods", "pl.fmod(x, s)", lambda v: torch.fmod(v["x"], v["s"])),
+    Case(
+        "lrelu",
+        "pl.lrelu(x, s)",
+        lambda v: torch.where(v["x"] > 0, v["x"], v["x"] * v["s"]),
+        dtypes=FLOATS,
+    ),
+    Case(
+        "prelu",
+        "pl.prelu(x, y, tmp)",
+        lambda v: torch.where(v["x"] > 0, v["x"], v["x"] * v["y"]),
+        dtypes=FLOATS,
+    ),
+    Case("row_expand", "pl.row_expand(x, r)", lambda v: v["r"].expand_as(v["x"])),
+    Case("row_expand_max", "pl.row_expand_max(x, r)", lambda v: torch.maximum(v["x"], v["r"])),
+    Case("row_expand_min", "pl.minimum(r, x)", lambda v: torch.minimum(v["x"], v["r"])),
+    Case(
+        "row_expand_expdif",
+        "pl.row_expand_expdif(x, r)",
+        lambda v: torch.exp(v["x"] - v["r"]),
+        **FUNCTIONS,
+    ),
+    Case("row_first", "r - x", lambda v: v["r"] - v["x"]),
+    Case("col_expand_max", "pl.col_expand_max(x, c)", lambda v: torch.maximum(v["x"], v["c"])),
+    Case("col_expand_min", "pl.minimum(x, c)", lambda v: torch.minimum(v["x"], v["c"])),
+    Case("col_fmod", "pl.fmod(x, c)", lambda v: torch.fmod(v["x"], v["c"])),
     Case("row_expand_add", "pl.row_expand_add(x, r)", lambda v: v["x"] + v["r"]),
     Case("row_expand_sub", "pl.row_expand_sub(x, r)", lambda v: v["x"] - v["r"]),
     Case("row_expand_mul", "pl.row_expand_mul(x, r)", lambda v: v["x"] * v["r"]),
@@ -102,9 +161,9 @@ CASES = (
     Case("col_expand_div", "pl.col_expand_div(x, c)", lambda v: v["x"] / v["c"], dtypes=FLOATS),
 )
 
-INPUTS = ("x", "y", "p", "r", "c")
+INPUTS = ("x", "y", "p", "near", "r", "c")
 # A kernel takes 32 tensors at most, and the inputs are among them.
-GROUP = 25
+GROUP = 26
 
 
 def cases_of(dtype: str) -> list[Case]:
@@ -149,8 +208,7 @@ def program(dtype: str) -> tuple[str, dict[str, object]]:
     for index in SHAPES_OF[dtype]:
         valid = SHAPES[index][1]
         for case in cases_of(dtype):
-            shape = (valid[0], 1) if case.column else valid
-            outputs[f"{case.name}{index}"] = (shape, element)
+            outputs[f"{case.name}{index}"] = (case.extents(valid), element)
     params = [f"s: pl.Scalar[pl.{dtype}]"]
     params += [f"{name}: pl.Tensor" for name in types if name != "s"]
     params += [f"{name}: pl.Out[pl.Tensor]" for name in outputs]
@@ -169,6 +227,8 @@ def make(name: str, shape: tuple[int, int], dtype: str, seed: int) -> Tensor:
         values = torch.randn(shape, generator=generator) * 2
         if name == "p":
             values = values.abs() + 0.1
+        elif name == "near":  # products neither overflow nor vanish
+            values = torch.exp2(torch.rand(shape, generator=generator) - 0.5) * values.sign()
         elif name != "x":
             values = torch.where(values < 0, values - 0.5, values + 0.5)
         return values.to(kind)
@@ -176,6 +236,8 @@ def make(name: str, shape: tuple[int, int], dtype: str, seed: int) -> Tensor:
     values = torch.randint(-limit, limit, shape, generator=generator)
     if name == "p":
         values = values.abs() // (1 if dtype == "INT32" else 40)
+    elif name in ("y", "r", "c"):
+        values = torch.where(values == 0, 3, values)
     return values.to(kind)
 
 

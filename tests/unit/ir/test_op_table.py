@@ -48,19 +48,21 @@ def test_tiles_and_tensors_have_the_same_computations():
         }
 
     only_tiles = {"load", "store", "move"}
-    only_tensors = {"dim", "assign", "load"}
+    only_tensors = {"dim", "assign", "load", "slice", "assemble"}
     tiles = names("tile.", OperandKind.TILE) - only_tiles
     tensors = names("tensor.", OperandKind.TENSOR) - only_tensors
     assert tiles == tensors
 
 
-def test_mnemonics_are_unique_but_for_the_two_quotients():
+def test_mnemonics_are_unique_but_for_a_few():
     used: dict[str, list[str]] = {}
     for name, spec in OPS.items():
         if spec.mnemonic:
             used.setdefault(spec.mnemonic, []).append(name)
     assert {m: names for m, names in used.items() if len(names) > 1} == {
-        "tdivs": ["tile.divs", "tile.rdivs"]
+        "tdivs": ["tile.divs", "tile.rdivs"],
+        "arith.andi": ["scalar.bitand", "scalar.and"],
+        "arith.ori": ["scalar.bitor", "scalar.or"],
     }
 
 
@@ -75,6 +77,16 @@ def test_mnemonics_are_unique_but_for_the_two_quotients():
         ("tile.row_max", (tile(4, 8, valid=(2, 5)), tile(4, 8)), {}, tile(4, 1, valid=(2, 1))),
         ("tile.row_sum", (tile(4, 8),), {}, tile(4, 1)),
         ("tensor.row_sum", (tensor(M, 8),), {}, tensor(M, 1)),
+        ("tile.row_prod", (tile(4, 8, dtype=INT8),), {}, tile(4, 1, dtype=INT8)),
+        ("tile.col_sum", (tile(4, 8, valid=(None, 5)),), {}, tile(1, 8, valid=(1, 5))),
+        ("tensor.col_max", (tensor(M, 8),), {}, tensor(1, 8)),
+        ("tile.transpose", (tile(4, 8, valid=(None, 5)),), {}, tile(8, 4, valid=(5, None))),
+        ("tensor.transpose", (tensor(M, 8),), {}, tensor(8, M)),
+        ("tile.fillpad", (tile(4, 8, valid=(None, 5)),), {"pad": "min"}, tile(4, 8)),
+        ("tile.row_expand", (tile(4, 8), tile(4, 1)), {}, tile(4, 8)),
+        ("tile.prelu", (tile(4, 8), tile(4, 8), tile(4, 8)), {}, tile(4, 8)),
+        ("tile.shls", (tile(4, 8, dtype=UINT8), Const(1, UINT8)), {}, tile(4, 8, dtype=UINT8)),
+        ("scalar.bitxor", (scalar(BOOL), Const(True, BOOL)), {}, scalar(BOOL)),
         ("tile.row_expand_sub", (tile(4, 8), tile(4, 1)), {}, tile(4, 8)),
         ("tile.col_expand_mul", (tile(4, 8), tile(1, 8)), {}, tile(4, 8)),
         ("tile.col_expand", (tile(4, 8), tile(1, 8)), {}, tile(4, 8)),
@@ -146,6 +158,15 @@ def test_loads(tensor_var, offsets, attrs, shape, valid):
         ("tile.muls", (tile(4, 8), Const(1, INT32)), {}, "element types differ"),
         ("tile.exp", (tile(4, 8, space=MemorySpace.Acc),), {}, "operations read tiles in Vec"),
         ("tile.row_max", (tile(4, 8), tile(4, 4)), {}, "tmp must be a tile like"),
+        ("tile.transpose", (tile(4, 8), tile(8, 4)), {}, "tmp must be a tile like"),
+        ("tile.prelu", (tile(4, 8), tile(4, 8), tile(4, 4)), {}, "tmp must be a tile like"),
+        ("tile.prelu", (tile(4, 8, dtype=INT32),) * 2, {}, "needs floating point elements"),
+        ("tile.not_", (tile(4, 8),), {}, "needs integer elements"),
+        ("tile.fillpad", (tile(4, 8),), {"pad": "null"}, "pad_value must be one of zero, max, min"),
+        ("tensor.transpose", (tensor(2, 3, 4),), {}, "must have two dimensions"),
+        ("tensor.col_sum", (tensor(8),), {}, "must have two dimensions"),
+        ("scalar.bitand", (scalar(FP32), scalar(FP32)), {}, "does not work on fp32 scalars"),
+        ("scalar.shl", (scalar(BOOL), scalar(BOOL)), {}, "does not work on bool scalars"),
         ("tensor.row_max", (tensor(8),), {}, "must have two dimensions"),
         ("tile.row_expand_mul", (tile(4, 8), tile(1, 8)), {}, "must be [4, 1] beside [4, 8]"),
         ("tile.cast", (tile(4, 8),), {"dtype": INDEX, "mode": "rint"}, "cannot convert"),

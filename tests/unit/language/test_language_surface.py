@@ -10,10 +10,11 @@ import sys
 import pypto.language as pl
 import pytest
 from pypto.ir.ops import OPS
-from pypto.language import functions
+from pypto.language import computation, functions
 from pypto.language.parser.calls import HANDLERS
 
-KERNEL_FUNCTIONS = [f for _, f in inspect.getmembers(functions, inspect.isfunction)
+KERNEL_FUNCTIONS = [f for module in (functions, computation)
+                    for _, f in inspect.getmembers(module, inspect.isfunction)
                     if hasattr(f, "__wrapped__")]  # fmt: skip
 
 

@@ -197,10 +197,100 @@ CASES = {
         errors.InvalidOperationError,
         "argument 2 must be [16, 1] beside [16, 64], but is [1, 64]",
     ),
-    "vector on the left": (
-        scope("u = @@pl.load(x, [0, 0], [16, 1]) - t"),
+    "outer broadcast": (
+        scope("u = @@pl.load(x, [0, 0], [16, 1]) - pl.load(x, [0, 0], [1, 64])"),
         errors.InvalidOperationError,
-        "the smaller operand must be on the right",
+        "pl.sub: shapes differ: [16, 1] and [1, 64]",
+    ),
+    "transposed factor of tiles": (
+        scope("u = pl.matmul(t, t, b_trans=@@True)"),
+        errors.ParserTypeError,
+        "pl.matmul: b_trans exists for tensors only",
+    ),
+    "transposed axis": (
+        scope("u = pl.transpose(t, 0, @@2)"),
+        errors.ParserTypeError,
+        "pl.transpose: axis2 must be an axis of a tile fp32[16, 64] in Vec, not 2",
+    ),
+    "unknown padding": (
+        scope("u = pl.fillpad(t, @@pl.PadValue.null)"),
+        errors.ParserTypeError,
+        "pl.fillpad: pad_value must be pl.PadValue.zero, max or min, or 0",
+    ),
+    "stored region of another shape": (
+        scope("y = pl.store(t, [0, 0], y, @@[8, 64])"),
+        errors.InvalidOperationError,
+        "pl.store: shapes is a region of [8, 64], but the tile has [16, 64]",
+    ),
+    "part outside a core": (
+        orchestration("u = @@x[0:16]"),
+        errors.UnsupportedFeatureError,
+        "a part of a tensor fp32[64, 64] can be used on a core only",
+    ),
+    "part past the end": (
+        scope("u = @@x[60:70]"),
+        errors.InvalidOperationError,
+        "pl.slice: reads elements 60 to 70 of axis 0, which has 64: out of range",
+    ),
+    "part of no extent": (
+        scope("u = x[@@3:3]"),
+        errors.InvalidOperationError,
+        "the region has no elements along axis 0",
+    ),
+    "open part from a run-time start": (
+        scope("u = x[@@n:]"),
+        errors.ParserSyntaxError,
+        "the extent of axis 0 must be known when the kernel is compiled",
+    ),
+    "too many indices": (
+        scope("u = x[@@0:1, 0:1, 0:1]"),
+        errors.InvalidOperationError,
+        "3 indices for a tensor of 2 dimensions",
+    ),
+    "part with an ellipsis": (
+        scope("u = x[0:1, @@...]"),
+        errors.UnsupportedFeatureError,
+        "a kernel's tensors are indexed by a : b and numbers",
+    ),
+    "part of a tile": (
+        scope("u = @@t[0:8]"),
+        errors.UnsupportedFeatureError,
+        "cannot index a tile fp32[16, 64] in Vec; load the part with pl.load",
+    ),
+    "dropped axis": (
+        scope("u = @@pl.slice(x, [16, 64], [0, 0], drop_dims=[0])"),
+        errors.InvalidOperationError,
+        "pl.slice: cannot drop axis 0 of a region of [16, 64]",
+    ),
+    "slice of another rank": (
+        scope("u = @@pl.slice(x, [16], [0, 0])"),
+        errors.InvalidOperationError,
+        "pl.slice: needs 2 extents for a tensor fp32[64, 64], got 1",
+    ),
+    "bits of floats": (
+        scope("u = @@pl.and_(t, t)"),
+        errors.InvalidOperationError,
+        "pl.and_: needs integer elements, but got a tile fp32[16, 64] in Vec",
+    ),
+    "remainder of a number": (
+        scope("u = @@pl.fmod(1.0, t)"),
+        errors.ParserTypeError,
+        "pl.fmod: lhs must be a tile or a tensor, not",
+    ),
+    "shifted number": (
+        scope("u = @@pl.shl(1, 2)"),
+        errors.ParserTypeError,
+        "pl.shl: takes tiles or tensors, not",
+    ),
+    "slopes of another shape": (
+        scope("u = @@pl.prelu(t, pl.load(x, [0, 0], [16, 1]))"),
+        errors.InvalidOperationError,
+        "pl.prelu: shapes differ: [16, 64] and [16, 1]",
+    ),
+    "column sum of a number": (
+        scope("u = pl.col_sum(@@3)"),
+        errors.ParserTypeError,
+        "pl.col_sum: x must be a tile or a tensor",
     ),
     "reshape changes the count": (
         scope("u = @@pl.reshape(t, [16, 32])"),
@@ -372,7 +462,7 @@ CASES = {
     "indexing a tensor": (
         scope("u = @@x[0, 0]"),
         errors.UnsupportedFeatureError,
-        "cannot index a tensor fp32[64, 64]; read a region with pl.load",
+        "one element cannot be read into a scalar; read a region, as in x[i : i + 1]",
     ),
     "slice with an unknown extent": (
         scope("y[@@n:64, :] = t"),

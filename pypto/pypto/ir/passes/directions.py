@@ -41,8 +41,8 @@ def accesses(program: Program, body: Sequence[Stmt], roots: Roots) -> tuple[set[
                 read.update(roots[o] for o in stmt.operands[:1] if isinstance(o, Var))
             case Op(op="tile.store"):
                 written.update(roots[o] for o in stmt.operands[-1:] if isinstance(o, Var))
-            case Op(op="tensor.assign"):
-                target, source = stmt.operands
+            case Op(op="tensor.assign" | "tensor.assemble"):
+                target, source = stmt.operands[0], stmt.operands[-1]
                 written.update({roots[target]} if isinstance(target, Var) else ())
                 read.update({roots[source]} if isinstance(source, Var) else ())
             case Call():

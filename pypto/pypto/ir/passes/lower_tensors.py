@@ -45,8 +45,9 @@ from pypto.ir.passes.target import TargetLimits
 
 _ZERO = Const(0, INDEX)
 _PRODUCTS = ("tensor.matmul", "tensor.matmul_acc")
+_STORES = ("tile.store", "tensor.assign", "tensor.assemble")
 # Tensor operations that name memory; all others of ``tensor.*`` compute a value.
-_MEMORY = ("tensor.create", "tensor.dim", "tensor.assign", "tensor.reshape")
+_MEMORY = ("tensor.create", "tensor.dim", "tensor.assign", "tensor.assemble", "tensor.reshape")
 
 
 def lower_tensor_operations(program: Program, target: TargetLimits) -> Program:
@@ -111,7 +112,7 @@ def _computed_values(body: Sequence[Stmt]) -> frozenset[Var]:
         for stmt in walk(body):
             match stmt:
                 case Op() if stmt.op.startswith("tensor.") and stmt.result is not None:
-                    if stmt.op in ("tensor.assign", "tensor.reshape"):
+                    if stmt.op in ("tensor.assign", "tensor.assemble", "tensor.reshape"):
                         if stmt.operands[0] in values:
                             values.add(stmt.result)
                     elif stmt.op not in _MEMORY:
@@ -145,6 +146,13 @@ class _Lowering:
             stmt.result: stmt.op for stmt in walk(body) if isinstance(stmt, Op) and stmt.result
         }
         self._escaping = escaping
+        self._factors = Counter(
+            operand
+            for stmt in walk(body)
+            if isinstance(stmt, Op) and stmt.op in _PRODUCTS
+            for operand in stmt.operands[-2:]
+        )
+        self._reads = Counter(reads(body))
         self._out: list[Stmt] = []
         # Tiles and memory that hold a tensor variable now. Both are scoped: what a nested body
         # adds does not outlive it, and a store drops every loaded tile, since it may alias.
@@ -208,6 +216,10 @@ class _Lowering:
                     self._hoist(op)
                 case "tensor.assign":
                     self._lower_assign(op)
+                case "tensor.assemble":
+                    self._lower_assemble(op)
+                case "tensor.slice":
+                    self._lower_slice(op)
                 case "tensor.reshape" if op.operands[0] in self._values:
                     self._lower_reshape(op)
                 case "tensor.dim" if op.operands[0] in self._values:
@@ -256,6 +268,25 @@ class _Lowering:
             return
         self._store(tile, target, op.result, op.span)
 
+    def _lower_assemble(self, op: Op) -> None:
+        (target, *offsets), source, shape = op.operands[:-1], op.operands[-1], op.attrs["shape"]
+        assert isinstance(target, Var) and isinstance(source, Var) and op.result is not None
+        assert isinstance(shape, tuple)
+        if target in self._values:
+            raise CompileError(
+                f"{target.name} is computed here, so that it has no memory a part of which could "
+                "be written: write it to a tensor first",
+                op.span,
+            )
+        region = shape[-2:] if len(shape) > 1 else (1, *shape)
+        moves = region != _matrix(source, op.span)
+        acc = (source, MemorySpace.Acc) in self._tiles and not moves
+        tile = self._tile(source, MemorySpace.Acc if acc else MemorySpace.Vec, op.span)
+        if moves:
+            tile = self._tile_op("tile.reshape", (tile,), source.name, op.span, shape=region)
+        self._drop_loaded()
+        self._emit("tile.store", (tile, *offsets, target), op.result, op.span)
+
     def _store(self, tile: Var, target: Var, result: Var, span: Span) -> None:
         """The whole of ``target`` takes ``tile``; ``result`` names it afterwards."""
         type_ = _tensor_type(target)
@@ -270,6 +301,31 @@ class _Lowering:
         self._emit("tensor.reshape", (target,), view, span, shape=flat)
         self._emit("tile.store", (tile, _ZERO, _ZERO, view), written, span)
         self._emit("tensor.reshape", (written,), result, span, shape=_static(type_))
+
+    def _lower_slice(self, op: Op) -> None:
+        """Loaded here, for it is a copy, and to wherever it is read."""
+        result, (source, *offsets), shape = op.result, op.operands, op.attrs["shape"]
+        assert isinstance(source, Var) and result is not None and isinstance(shape, tuple)
+        if source in self._values:
+            source = self._gm(source, op.span)
+        region = shape[-2:] if len(shape) > 1 else (1, *shape)
+        spaces = [MemorySpace.Mat] if self._factors[result] else []
+        if result in self._escaping or self._reads[result] > self._factors[result]:
+            spaces.append(MemorySpace.Vec)
+        for space in spaces:
+            tile = self._tile_op(
+                "tile.load",
+                (source, *offsets),
+                result.name,
+                op.span,
+                shape=region,
+                space=space,
+                has_valid=False,
+            )
+            matrix = _matrix(result, op.span)
+            if region != matrix:
+                tile = self._tile_op("tile.reshape", (tile,), result.name, op.span, shape=matrix)
+            self._tiles[result, space] = tile
 
     def _lower_reshape(self, op: Op) -> None:
         assert isinstance(op.operands[0], Var) and op.result is not None
@@ -433,7 +489,7 @@ class _Lowering:
 
 
 def _stores(body: Sequence[Stmt]) -> bool:
-    return any(isinstance(s, Op) and s.op in ("tile.store", "tensor.assign") for s in walk(body))
+    return any(isinstance(s, Op) and s.op in _STORES for s in walk(body))
 
 
 def _last_span(body: Sequence[Stmt]) -> Span:

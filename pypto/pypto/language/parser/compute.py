@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Mapping
 from functools import partial
@@ -9,7 +10,8 @@ from types import MappingProxyType
 
 from pypto.ir.nodes import AttrValue, Const, Operand, Var
 from pypto.ir.typing_rules import CAST_MODES
-from pypto.language import functions as pl
+from pypto.language import computation as pl
+from pypto.language.markers import PadValue
 from pypto.language.parser.diagnostics.exceptions import InvalidOperationError
 from pypto.language.parser.elementwise import (
     element,
@@ -18,6 +20,7 @@ from pypto.language.parser.elementwise import (
     is_shaped,
     matrix_product,
     promoted,
+    with_scalar,
 )
 from pypto.language.parser.scalars import coerce, fold, named_scalar, scalar_operand
 from pypto.language.parser.site import CallSite, Handler
@@ -93,6 +96,33 @@ def _scalar_unary(name: str, site: CallSite) -> Value:
     return named_scalar(site.frame, "max", scalar, negative, site.node, site.name, site.hint)
 
 
+def _pair(name: str, site: CallSite) -> Value:
+    return elementwise(
+        site.frame, name, site.values["lhs"], site.values["rhs"], site.node, site.hint
+    )
+
+
+def _leaky(site: CallSite) -> Value:
+    return with_scalar(
+        site.frame, "lrelu", site.shaped("x"), site.values["slope"], site.node, site.hint
+    )
+
+
+def _prelu(site: CallSite) -> Value:
+    x, slope, scratch = site.shaped("x"), site.shaped("slope"), site.values["tmp_tile"]
+    operands: list[Operand] = [x, slope]
+    if scratch is not None:
+        operands.append(site.tile("tmp_tile"))
+    return site.emit(f"{family(x)}.prelu", operands)
+
+
+def _col_reduce(name: str, site: CallSite) -> Value:
+    operand = site.shaped("x")
+    if site.values.get("tmp_tile") is not None:
+        site.tile("tmp_tile")  # the instruction needs none
+    return site.emit(f"{family(operand)}.{name}", [operand])
+
+
 def _row_reduce(name: str, site: CallSite) -> Value:
     operand, scratch = site.shaped("x"), site.values["tmp_tile"]
     if not is_tile(operand):
@@ -111,15 +141,28 @@ def _row_reduce(name: str, site: CallSite) -> Value:
     return site.emit(f"tile.{name}", [operand, site.tile("tmp_tile")])
 
 
+_REPEATS = ("row_expand", "col_expand")
+
+
 def _expand(name: str, site: CallSite) -> Value:
-    full, vector = site.shaped("target" if name == "col_expand" else "x"), site.shaped("v")
-    if name != "col_expand":
+    full, vector = site.shaped("target" if name in _REPEATS else "x"), site.shaped("v")
+    if name not in _REPEATS:
         full, vector = promoted(site.frame, full, vector, site.node)
     return site.emit(f"{family(full)}.{name}", [full, vector])
 
 
+def _factor(site: CallSite, parameter: str, flag: str) -> Var:
+    """A factor of a product, transposed if its flag says so."""
+    factor = site.shaped(parameter)
+    if not site.flag(flag):
+        return factor
+    if is_tile(factor):
+        raise site.wrong(flag, f"{flag} exists for tensors only; load the tile transposed instead")
+    return site.emit("tensor.transpose", [factor])
+
+
 def _matmul(site: CallSite) -> Value:
-    left, right = site.shaped("lhs"), site.shaped("rhs")
+    left, right = _factor(site, "lhs", "a_trans"), _factor(site, "rhs", "b_trans")
     out_dtype = site.values["out_dtype"]
     result = matrix_product(site.frame, left, right, site.node, site.hint)
     if out_dtype is None or element(result) == site.dtype("out_dtype"):
@@ -136,7 +179,8 @@ def _matmul(site: CallSite) -> Value:
 
 def _matmul_acc(site: CallSite) -> Value:
     acc = site.shaped("acc")
-    operands: list[Operand] = [acc, site.shaped("lhs"), site.shaped("rhs")]
+    left, right = _factor(site, "lhs", "a_trans"), _factor(site, "rhs", "b_trans")
+    operands: list[Operand] = [acc, left, right]
     result = site.emit(f"{family(acc)}.matmul_acc", operands)
     site.frame.values.products.add(result)
     return result
@@ -163,24 +207,77 @@ def _cast(site: CallSite) -> Value:
     return site.emit("scalar.cast", [scalar], {"dtype": dtype})
 
 
+def _transpose(site: CallSite) -> Value:
+    operand = site.shaped("x")
+    rank = len(operand.type.shape)  # type: ignore[union-attr]
+    for parameter in ("axis1", "axis2"):
+        axis = site.values[parameter]
+        if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
+            raise site.wrong(
+                parameter, f"{parameter} must be an axis of {show_value(operand)}, not {axis}"
+            )
+    first, second = (int(site.values[p]) % rank for p in ("axis1", "axis2"))  # type: ignore[call-overload]
+    if first == second:
+        return operand
+    return site.emit(f"{family(operand)}.transpose", [operand])
+
+
+# Numbers that stand for pad values.
+_PAD_NUMBERS: Mapping[float, PadValue] = MappingProxyType(
+    {0.0: PadValue.zero, math.inf: PadValue.max, -math.inf: PadValue.min}
+)
+
+
+def _fillpad(site: CallSite) -> Value:
+    operand, value = site.shaped("x"), site.values["pad_value"]
+    pad = _PAD_NUMBERS.get(value) if is_number(value) else value
+    if not isinstance(pad, PadValue) or pad is PadValue.null:
+        raise site.wrong(
+            "pad_value",
+            "pad_value must be pl.PadValue.zero, max or min, or 0, math.inf or -math.inf, not "
+            f"{show_value(value)}",
+        )
+    return site.emit(f"{family(operand)}.fillpad", [operand], {"pad": pad.value})
+
+
 def _concat(site: CallSite) -> Value:
     left, right = site.shaped("a"), site.shaped("b")
     return site.emit(f"{family(left)}.concat", [left, right])
 
 
 _ELEMENTWISE = (pl.add, pl.sub, pl.mul, pl.div, pl.maximum, pl.minimum)
-_UNARY = (pl.exp, pl.log, pl.sqrt, pl.rsqrt, pl.recip, pl.relu, pl.neg, pl.abs)
-_REDUCE = (pl.row_max, pl.row_min, pl.row_sum)
+_PAIRS = (pl.fmod, pl.and_, pl.or_, pl.xor, pl.shl, pl.shr)
+_UNARY = (
+    pl.exp,
+    pl.log,
+    pl.sqrt,
+    pl.rsqrt,
+    pl.recip,
+    pl.sin,
+    pl.cos,
+    pl.relu,
+    pl.neg,
+    pl.abs,
+    pl.not_,
+)
+_ROW_REDUCE = (pl.row_max, pl.row_min, pl.row_sum, pl.row_prod)
+_COL_REDUCE = (pl.col_max, pl.col_min, pl.col_sum, pl.col_prod)
 _EXPAND = (
+    pl.row_expand,
     pl.row_expand_add,
     pl.row_expand_sub,
     pl.row_expand_mul,
     pl.row_expand_div,
+    pl.row_expand_max,
+    pl.row_expand_min,
+    pl.row_expand_expdif,
     pl.col_expand,
     pl.col_expand_add,
     pl.col_expand_sub,
     pl.col_expand_mul,
     pl.col_expand_div,
+    pl.col_expand_max,
+    pl.col_expand_min,
 )
 
 COMPUTE: Mapping[object, Handler] = MappingProxyType(
@@ -188,11 +285,17 @@ COMPUTE: Mapping[object, Handler] = MappingProxyType(
         **{f: partial(_elementwise, f.__name__) for f in _ELEMENTWISE},
         **{f: partial(_extreme, f.__name__) for f in (pl.min, pl.max)},
         **{f: partial(_unary, f.__name__) for f in _UNARY},
-        **{f: partial(_row_reduce, f.__name__) for f in _REDUCE},
+        **{f: partial(_pair, f.__name__) for f in _PAIRS},
+        **{f: partial(_row_reduce, f.__name__) for f in _ROW_REDUCE},
+        **{f: partial(_col_reduce, f.__name__) for f in _COL_REDUCE},
         **{f: partial(_expand, f.__name__) for f in _EXPAND},
+        pl.lrelu: _leaky,
+        pl.prelu: _prelu,
         pl.matmul: _matmul,
         pl.matmul_acc: _matmul_acc,
         pl.cast: _cast,
+        pl.transpose: _transpose,
+        pl.fillpad: _fillpad,
         pl.concat: _concat,
     }
 )

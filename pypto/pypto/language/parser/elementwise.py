@@ -9,9 +9,7 @@ from typing import TypeGuard
 
 from pypto.ir.dtypes import BOOL, DataType
 from pypto.ir.nodes import AttrValue, Operand, TensorType, TileType, Var
-from pypto.ir.typing_rules import show_shape
 from pypto.language.parser.diagnostics.exceptions import (
-    InvalidOperationError,
     ParserTypeError,
     UnsupportedFeatureError,
 )
@@ -24,7 +22,7 @@ _OPERATORS: Mapping[type[ast.operator], str] = MappingProxyType(
     {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 )
 
-# The form with a scalar on the right, and the one with a scalar on the left.
+# The form with a scalar on the right, and the one with a scalar on the left if there is one.
 _SCALAR_FORMS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "add": ("adds", "adds"),
@@ -33,10 +31,19 @@ _SCALAR_FORMS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "div": ("divs", "rdivs"),
         "maximum": ("maxs", "maxs"),
         "minimum": ("mins", "mins"),
+        "fmod": ("fmods", ""),
+        "and_": ("ands", "ands"),
+        "or_": ("ors", "ors"),
+        "xor": ("xors", "xors"),
+        "shl": ("shls", ""),
+        "shr": ("shrs", ""),
     }
 )
-_COMMUTATIVE = frozenset({"add", "mul"})
-_BROADCAST = frozenset({"add", "sub", "mul", "div"})
+# What the forms with one value a row or a column call an operation, where there are such forms.
+_BROADCAST: Mapping[str, str] = MappingProxyType(
+    {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "maximum": "max", "minimum": "min"}
+)
+_COMMUTATIVE = frozenset({"add", "mul", "maximum", "minimum"})
 
 
 def family(value: Var) -> str:
@@ -66,15 +73,22 @@ def on_shaped(
 def elementwise(
     frame: Frame, name: str, left: Value, right: Value, node: ast.AST, hint: str
 ) -> Value:
-    """``add``, ``sub``, ``mul``, ``div``, ``maximum`` or ``minimum`` in the form that fits."""
+    """An operation on two values, such as ``add``, in the form that fits them."""
     if is_shaped(left) and is_shaped(right):
         left, right = promoted(frame, left, right, node)
         return _pair(frame, name, left, right, node, hint)
     forms = _SCALAR_FORMS[name]
     if is_shaped(left):
-        return _with_scalar(frame, forms[0], left, right, node, hint)
+        return with_scalar(frame, forms[0], left, right, node, hint)
+    if is_shaped(right) and forms[1]:
+        return with_scalar(frame, forms[1], right, left, node, hint)
     if is_shaped(right):
-        return _with_scalar(frame, forms[1], right, left, node, hint)
+        raise frame.error(
+            ParserTypeError,
+            node,
+            f"pl.{name}: lhs must be a tile or a tensor, not {show_value(left)}; pl.full makes a "
+            "tile that holds a number everywhere",
+        )
     shown = f"{show_value(left)} and {show_value(right)}"
     raise frame.error(ParserTypeError, node, f"pl.{name}: takes tiles or tensors, not {shown}")
 
@@ -84,9 +98,10 @@ def is_shaped(value: Value) -> TypeGuard[Var]:
     return is_tile(value) or is_tensor(value)
 
 
-def _with_scalar(
+def with_scalar(
     frame: Frame, form: str, shaped: Var, scalar: Value, node: ast.AST, hint: str
 ) -> Value:
+    """The operation ``form`` on every element and one scalar."""
     what = f"the scalar beside {show_value(shaped)}"
     operand = scalar_operand(frame, scalar, node, what)
     typed = coerce(frame, operand, element(shaped), node, what)
@@ -118,19 +133,18 @@ def _pair(frame: Frame, name: str, left: Var, right: Var, node: ast.AST, hint: s
     if a == b or len(a) != 2 or len(b) != 2 or is_tile(left) != is_tile(right):
         return frame.emit(f"{family(left)}.{name}", operands, node, hint=hint)
     form = _expansion(a, b)
-    if form is None and _expansion(b, a) is not None:
-        if name not in _COMMUTATIVE:
-            raise frame.error(
-                InvalidOperationError,
-                node,
-                f"pl.{name}: the smaller operand must be on the right, but shapes are "
-                f"{show_shape(a)} and {show_shape(b)}; repeat it with pl.col_expand, or negate or "
-                "invert the result",
-            )
-        form, operands = _expansion(b, a), [right, left]
-    if form is None or name not in _BROADCAST:
+    if form is not None and name in _BROADCAST:
+        return frame.emit(f"{family(left)}.{form}_{_BROADCAST[name]}", operands, node, hint=hint)
+    if form is not None:
+        repeated = frame.emit(f"{family(left)}.{form}", operands, node, hint=right.name)
+        return frame.emit(f"{family(left)}.{name}", [left, repeated], node, hint=hint)
+    if _expansion(b, a) is None:
         return frame.emit(f"{family(left)}.{name}", operands, node, hint=hint)
-    return frame.emit(f"{family(left)}.{form}_{name}", operands, node, hint=hint)
+    if name in _COMMUTATIVE:
+        return _pair(frame, name, right, left, node, hint)
+    form = _expansion(b, a)
+    repeated = frame.emit(f"{family(left)}.{form}", [right, left], node, hint=left.name)
+    return frame.emit(f"{family(left)}.{name}", [repeated, right], node, hint=hint)
 
 
 def _expansion(full: tuple[object, ...], vector: tuple[object, ...]) -> str | None:

@@ -22,14 +22,14 @@ from pypto.language.parser.scalars import (
     binary_scalar,
     condition_operand,
     fold,
-    named_scalar,
     scalar_operand,
     tensor_extent,
+    unary_scalar,
 )
+from pypto.language.parser.slices import sliced
 from pypto.language.parser.values import (
     Value,
     holds_runtime,
-    is_runtime_scalar,
     is_tensor,
     is_tile,
     show_value,
@@ -118,11 +118,13 @@ def _subscript(frame: Frame, node: ast.Subscript, hint: str) -> Value:
         if is_tensor(base):
             return _one_extent(frame, base, node)
     base = evaluate(frame, node.value)
-    if is_tensor(base) or is_tile(base):
+    if is_tensor(base):
+        return sliced(frame, base, node, hint, evaluate)
+    if is_tile(base):
         raise frame.error(
             UnsupportedFeatureError,
             node,
-            f"cannot index {show_value(base)}; read a region with pl.load(x, offsets, shape)",
+            f"cannot index {show_value(base)}; load the part with pl.load(x, offsets, shape)",
         )
     if holds_runtime(base) and not isinstance(base, tuple | list):
         raise frame.error(InvalidOperationError, node, f"cannot index {show_value(base)}")
@@ -253,15 +255,7 @@ def _unary(frame: Frame, node: ast.UnaryOp, hint: str) -> Value:
             return not condition
         return frame.emit("scalar.not", [condition], node, hint=hint)
     scalar = scalar_operand(frame, operand, node, f"operand of {symbol!r}")
-    if isinstance(node.op, ast.UAdd):
-        return scalar
-    if isinstance(node.op, ast.USub) and is_runtime_scalar(scalar):
-        return frame.emit("scalar.neg", [scalar], node, hint=hint)
-    if isinstance(node.op, ast.USub):
-        return named_scalar(frame, "sub", 0, scalar, node, "-", hint)
-    raise frame.error(
-        UnsupportedFeatureError, node, f"{symbol!r} does not work on {show_value(operand)}"
-    )
+    return unary_scalar(frame, node.op, scalar, node, hint)
 
 
 def _compare(frame: Frame, node: ast.Compare, hint: str) -> Value:

@@ -14,8 +14,10 @@ from pypto.ir.nodes import (
     DynDim,
     Operand,
     TensorType,
+    TileType,
     Var,
 )
+from pypto.language import computation
 from pypto.language import functions as pl
 from pypto.language.markers import DynVar
 from pypto.language.parser.diagnostics.exceptions import (
@@ -25,6 +27,7 @@ from pypto.language.parser.diagnostics.exceptions import (
 from pypto.language.parser.frame import Frame
 from pypto.language.parser.scalars import index_operand, tensor_extent
 from pypto.language.parser.site import CallSite, Handler
+from pypto.language.parser.slices import needs_core
 from pypto.language.parser.values import Value, is_number, is_tile, literal, show_value
 
 
@@ -110,13 +113,17 @@ def _clamped(
 
 def _store(site: CallSite) -> Value:
     site.needs_core()
-    return store_tile(
-        site.frame,
-        site.tile("tile"),
-        site.indices("offsets"),
-        site.tensor("output_tensor"),
-        site,
-    )
+    tile, tensor = site.tile("tile"), site.tensor("output_tensor")
+    if site.values["shapes"] is not None:
+        shape = _tile_shape(site, "shapes", tensor)
+        assert isinstance(tile.type, TileType)
+        if shape != tile.type.shape:
+            raise site.wrong(
+                "shapes",
+                f"shapes is a region of {list(shape)}, but the tile has {list(tile.type.shape)}",
+                InvalidOperationError,
+            )
+    return store_tile(site.frame, tile, site.indices("offsets"), tensor, site)
 
 
 def store_tile(frame: Frame, tile: Var, offsets: list[Operand], tensor: Var, site: CallSite) -> Var:
@@ -255,6 +262,34 @@ def _reshape(site: CallSite) -> Value:
     return result
 
 
+def _assemble(site: CallSite) -> Value:
+    frame, target, source = site.frame, site.tensor("target"), site.shaped("source")
+    needs_core(frame, site.node, f"{site.name}: a part of {show_value(target)}")
+    offsets = site.indices("offset")
+    if is_tile(source):
+        return store_tile(frame, source, offsets, target, site)
+    shape = source.type.shape  # type: ignore[union-attr]
+    region = (1,) * (_rank(target) - len(shape)) + shape
+    if not all(isinstance(extent, int) for extent in region):
+        raise site.wrong("source", f"{show_value(source)} has extents known at run time only")
+    attrs: dict[str, AttrValue] = {"shape": region}
+    result = site.emit("tensor.assemble", [target, *offsets, source], attrs)
+    alias(frame, result, target)
+    frame.values.written.add(target)
+    return result
+
+
+def _slice(site: CallSite) -> Value:
+    tensor, shape = site.tensor("x"), site.static_ints("shape")
+    needs_core(site.frame, site.node, f"{site.name}: a part of {show_value(tensor)}")
+    drop = site.static_ints("drop_dims")
+    attrs: dict[str, AttrValue] = {
+        "shape": shape,
+        "drop": tuple(axis % len(shape) if -len(shape) <= axis else axis for axis in drop),
+    }
+    return site.emit("tensor.slice", [tensor, *site.indices("offset")], attrs)
+
+
 def _deduced(site: CallSite, value: Var, shape: list[Value]) -> list[Value]:
     known = [extent for extent in shape if isinstance(extent, int) and extent != -1]
     dims = value.type.shape  # type: ignore[union-attr]
@@ -283,6 +318,8 @@ MOVEMENT: Mapping[object, Handler] = MappingProxyType(
         pl.create_tile: _create_tile,
         pl.full: _full,
         pl.dim: _dim,
-        pl.reshape: _reshape,
+        computation.slice: _slice,
+        computation.assemble: _assemble,
+        computation.reshape: _reshape,
     }
 )

@@ -7,15 +7,11 @@ import ast
 from pypto.ir.dtypes import INDEX
 from pypto.ir.nodes import Const, Operand, TensorType, TileType, Var
 from pypto.ir.typing_rules import show_shape
-from pypto.language.parser.diagnostics.exceptions import (
-    InvalidOperationError,
-    ParserSyntaxError,
-    UnsupportedFeatureError,
-)
+from pypto.language.parser.diagnostics.exceptions import InvalidOperationError
 from pypto.language.parser.expressions import evaluate
 from pypto.language.parser.frame import Frame
 from pypto.language.parser.scalars import index_operand
-from pypto.language.parser.values import Value
+from pypto.language.parser.slices import part_of
 
 
 def is_whole(index: ast.expr) -> bool:
@@ -50,7 +46,7 @@ def region_offsets(frame: Frame, tensor: TensorType, tile: Var, index: ast.expr)
     offsets: list[Operand] = []
     for axis in range(rank):
         if axis < len(parts):
-            start, extent = _part(frame, parts[axis])
+            start, extent = part_of(frame, parts[axis], evaluate)
         else:
             start, extent = 0, None
         dim = tensor.shape[axis]
@@ -66,34 +62,3 @@ def region_offsets(frame: Frame, tensor: TensorType, tile: Var, index: ast.expr)
             )
         offsets.append(index_operand(frame, start, index, f"the start of axis {axis}"))
     return offsets
-
-
-def _part(frame: Frame, part: ast.expr) -> tuple[Value, int | None]:
-    """Start and extent of one axis; no extent where the slice is open."""
-    if not isinstance(part, ast.Slice):
-        return evaluate(frame, part), 1
-    if part.step is not None:
-        raise frame.error(UnsupportedFeatureError, part, "a slice cannot have a step in a kernel")
-    start: Value = 0 if part.lower is None else evaluate(frame, part.lower)
-    if part.upper is None:
-        return start, None
-    upper = part.upper
-    # ``k : k + 16`` has a known extent although k is a run-time value.
-    if (
-        isinstance(upper, ast.BinOp)
-        and isinstance(upper.op, ast.Add)
-        and part.lower is not None
-        and ast.dump(upper.left) == ast.dump(part.lower)
-    ):
-        extent = evaluate(frame, upper.right)
-    else:
-        stop = evaluate(frame, upper)
-        both = isinstance(stop, int) and isinstance(start, int)
-        extent = stop - start if both else None  # type: ignore[operator]
-    if isinstance(extent, bool) or not isinstance(extent, int):
-        raise frame.error(
-            ParserSyntaxError,
-            part,
-            "the extent of a slice must be known when the kernel is compiled; write a : a + 16",
-        )
-    return start, extent

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from pypto.ir.dtypes import BOOL, FP32, INDEX, INT32, DataType
+from pypto.ir.dtypes import BOOL, FP32, INDEX, INT32, UINT8, DataType
 from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import Const, DynDim, Operand, TensorType
 from pypto.language.markers import DynVar
@@ -35,6 +35,11 @@ _ARITHMETIC: Mapping[type[ast.AST], str] = MappingProxyType(
         ast.FloorDiv: "floordiv",
         ast.Mod: "mod",
         ast.Div: "truediv",
+        ast.BitAnd: "bitand",
+        ast.BitOr: "bitor",
+        ast.BitXor: "bitxor",
+        ast.LShift: "shl",
+        ast.RShift: "shr",
     }
 )
 _COMPARISONS: Mapping[type[ast.AST], str] = MappingProxyType(
@@ -150,6 +155,27 @@ def binary_scalar(
             f"{show_value(left if not is_number(left) else right)}",
         )
     return named_scalar(frame, name, left, right, node, symbol, hint)
+
+
+def unary_scalar(
+    frame: Frame, operator: ast.unaryop, value: Scalar, node: ast.AST, hint: str = ""
+) -> Value:
+    """A sign, or ``~``, on a scalar."""
+    dtype = scalar_dtype(value)
+    if isinstance(operator, ast.UAdd):
+        return value
+    if isinstance(operator, ast.USub) and is_runtime_scalar(value):
+        return frame.emit("scalar.neg", [value], node, hint=hint)
+    if isinstance(operator, ast.USub):
+        return named_scalar(frame, "sub", 0, value, node, "-", hint)
+    if isinstance(operator, ast.Invert) and not dtype.is_float:
+        ones = True if dtype == BOOL else 255 if dtype == UINT8 else -1
+        return named_scalar(frame, "bitxor", value, Const(ones, dtype), node, "~", hint)
+    raise frame.error(
+        UnsupportedFeatureError,
+        node,
+        f"{SYMBOLS[type(operator)]!r} does not work on {show_value(value)}",
+    )
 
 
 def named_scalar(

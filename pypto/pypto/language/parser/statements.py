@@ -17,6 +17,7 @@ from pypto.ir.nodes import (
     TileType,
     Var,
 )
+from pypto.ir.typing_rules import show_shape, show_type
 from pypto.language import markers
 from pypto.language.parser.blocks import if_statement, with_statement
 from pypto.language.parser.diagnostics.exceptions import (
@@ -32,6 +33,7 @@ from pypto.language.parser.movement import alias
 from pypto.language.parser.regions import is_whole, region_offsets
 from pypto.language.parser.scalars import coerce, scalar_operand
 from pypto.language.parser.signature import annotation_value, tensor_type
+from pypto.language.parser.slices import needs_core, region_of
 from pypto.language.parser.values import Value, is_tensor, is_tile, show_value
 
 
@@ -132,16 +134,27 @@ def _assign_region(frame: Frame, target: ast.Subscript, value: Value) -> None:
         source = _narrowed(frame, value, tensor.type.dtype, target)
         result = frame.emit("tensor.assign", [tensor, source], target, hint=tensor.name)
     else:
-        raise frame.error(
-            UnsupportedFeatureError,
-            target,
-            "only a tile can be written into a part of a tensor; load the value with pl.load, or "
-            "write all of the tensor with out[:] = value",
-        )
+        result = _assemble_region(frame, tensor, value, target)
     alias(frame, result, tensor)
     frame.values.written.add(tensor)
     if isinstance(target.value, ast.Name):
         frame.env[target.value.id] = result
+
+
+def _assemble_region(frame: Frame, tensor: Var, value: Var, target: ast.Subscript) -> Var:
+    """``out[a:b] = value`` for a tensor-level value."""
+    needs_core(frame, target, f"a part of {show_value(tensor)}")
+    region = region_of(frame, tensor, target.slice, evaluate)
+    if region.extents != value.type.shape:  # type: ignore[union-attr]
+        raise frame.error(
+            InvalidOperationError,
+            target,
+            f"a {show_type(value.type)} does not fill a region of {show_shape(region.extents)}",
+        )
+    source = _narrowed(frame, value, tensor.type.dtype, target)
+    operands: list[Operand] = [tensor, *region.offsets, source]
+    attrs: dict[str, AttrValue] = {"shape": region.shape}
+    return frame.emit("tensor.assemble", operands, target, hint=tensor.name, attrs=attrs)
 
 
 def _narrowed(frame: Frame, value: Var, dtype: DataType, node: ast.AST) -> Var:
