@@ -54,8 +54,8 @@ _SECOND = 1_000_000_000  # nanoseconds
 class RemoteObserver(Protocol):
     """Who counts what becomes of requests to a remote; called from several threads at once.
 
-    size: bytes. ns: what it took, in nanoseconds. Every fetch is told by one call, and every upload
-    unless the remote had the entry already.
+    size: bytes. ns: what it took, in nanoseconds. Every fetch is told by one call, unless the local
+    disk fails it, and every upload, unless the remote had the entry already.
     """
 
     def hit(self, size: int, ns: int) -> None:
@@ -164,6 +164,8 @@ class RemoteTier:
         dropped = self._uploads.close()
         for _ in range(dropped):
             self._observer.fault(f"{self._url}: closed before everything was sent", 0)
+        if dropped:
+            self._report.dropped(self._url, dropped)
         with self._opening:
             engine, self._engine = self._engine, None
         if engine is not None:

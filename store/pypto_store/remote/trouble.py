@@ -35,6 +35,10 @@ class ReportedOnce:
         if self._known.setdefault(kind, mine) is mine:  # of two threads, one
             _log.warning("%s (told once; builds go on without the remote)", described)
 
+    def dropped(self, url: str, count: int) -> None:
+        """Say that `count` entries are not sent, because the process ends or wants no more."""
+        _log.warning("%s: %d entries were not sent in time; `push` sends them", url, count)
+
     def not_sending(self, url: str) -> None:
         """Say that nothing is sent to a remote whose entries have to be signed, without a key."""
         if self._sending:

@@ -44,8 +44,7 @@ def claimed(
         yield claim is not None
     finally:
         if claim is not None:
-            _held.discard(claim)
-            claim.close()
+            _give_up(claim)
 
 
 def _address(url: str, instance: str, name: str) -> bytes:
@@ -65,15 +64,20 @@ def _obtain(
         claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     except OSError:
         return None
+    # Before it is bound: the child of a fork in between has it, too, and would hold the claim.
+    _held.add(claim)
     bound = False
     try:
         bound = _bind(claim, address, patience, sleep, clock)
     finally:
-        if bound:
-            _held.add(claim)
-        else:
-            claim.close()
+        if not bound:
+            _give_up(claim)
     return claim if bound else None
+
+
+def _give_up(claim: socket.socket) -> None:
+    _held.discard(claim)
+    claim.close()
 
 
 def _bind(

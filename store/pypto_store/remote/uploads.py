@@ -30,7 +30,7 @@ class Uploads:
     """Jobs that are run one after another by another thread. Safe for threads and across fork.
 
     Jobs raise nothing. patience: seconds that the end of the process waits for them.
-    abandon: called when that was not enough, to end the job that is under way.
+    abandon: called when that was not enough, to end the job that is under way; may call `close`.
     """
 
     def __init__(
@@ -109,8 +109,8 @@ class Uploads:
             pass  # whoever interrupts the end wants it now
         self._abandoned = True
         with suppress(KeyboardInterrupt):
-            self.close()
             self._abandon()
+            self.close()
             self.flush(_CANCELLED)
 
 

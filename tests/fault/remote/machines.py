@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 from pypto_store import ArtifactStore, Hit
 from pypto_store.remote.tier import RemoteTier
 from pypto_store.testing import PAYLOAD, READY, payload_builder, sample_key
 
 LONG = 60.0  # seconds; nothing here takes them
 SHORT = 0.4  # seconds; the timeout of servers that are waited for
+# Longer than what a timeout may take on a busy machine, shorter than any hang.
+BOUND = 30.0  # seconds
 
 
 class Counted:
@@ -73,3 +77,18 @@ class Machine:
     def stop(self):
         self.tier.flush(LONG)
         self.tier.close()
+
+
+def builds_on(machine, told, config, reason, *, reports=2):
+    """Two builds at a remote that is of no use at all."""
+    built = machine(config)
+    begun = time.monotonic()
+    assert built.build("one") and built.build("two")
+    counted = built.settle()
+    assert time.monotonic() - begun < BOUND
+    assert (counted.hits, counted.misses, counted.uploads) == (0, 0, 0)
+    assert len(counted.faults) == 4  # two requests, two uploads
+    for fault in counted.faults:
+        assert reason in fault
+        assert fault.startswith(config.shown_url)
+    assert 1 <= len(told()) <= reports, told()

@@ -143,6 +143,25 @@ def test_the_child_of_a_holder_does_not_hold_it(name):
         os.waitpid(pid, 0)
 
 
+def test_the_child_of_one_who_waits_does_not_hold_it_later(name):
+    holder, children = claimed(URL, "", name, patience=0), []
+    holder.__enter__()
+
+    def sleep(seconds):
+        if not children:
+            children.append(forked(signal.pause))
+            holder.__exit__(None, None, None)
+
+    with claimed(URL, "", name, patience=20, sleep=sleep) as held:
+        assert held
+    try:
+        with claimed(URL, "", name, patience=20) as held:
+            assert held
+    finally:
+        os.kill(children[0], signal.SIGKILL)
+        os.waitpid(children[0], 0)
+
+
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EACCES, errno.EAFNOSUPPORT, errno.EMFILE])
 def test_where_sockets_cannot_be_had_uploads_go_on(name, monkeypatch, number):
     class Forbidden:
