@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 BLOB_LIMIT = 2**63 - 1  # bytes of one blob: what REAPI can say
 ENTRY_LIMIT = 4_000_000  # bytes of one entry: every server and gRPC client takes that much
 CHUNK = 1 << 20  # bytes; a good piece to read and write at once
+SLOWEST = 1 << 20  # bytes per second; whoever moves less gets no more time for it
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from pypto_store.outcomes import reason_of
 from pypto_store.remote.blob_store import (
+    SLOWEST,
     RemoteFault,
     RemoteProtocolError,
     RemoteRefused,
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pypto_store.remote_config import RemoteConfig, TlsConfig
-
-SLOWEST = 1 << 20  # bytes per second; whoever moves less gets no more time for it
 
 _REFUSED = frozenset({401, 403, 405, 407, 501})  # 405 and 501 by servers that only read
 _TOO_LARGE = 413

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from pypto_store.remote.blob_store import (
     ENTRY_LIMIT,
+    SLOWEST,
     CorruptBlob,
     RemoteFault,
     RemoteProtocolError,
@@ -44,7 +45,6 @@ _SHA256 = 1  # DigestFunction.Value
 _PASSING = frozenset({CANCELLED, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, ABORTED, UNAVAILABLE})
 _REFUSED = frozenset({PERMISSION_DENIED, UNAUTHENTICATED})
 _PAUSES = (0.1, 0.3, 1.0)  # seconds before another attempt, at most
-_SLOWEST = 1 << 20  # bytes per second; whoever moves less gets no more time for it
 _MESSAGE_LIMIT = 4 << 20  # bytes; what gRPC takes unless told otherwise
 _OTHER_REMEDY = (
     "see whether it is a cache of REAPI v2 and RemoteConfig.instance a name that it knows"
@@ -97,7 +97,7 @@ class ReapiServer:
 
     def deadline(self, size: int = 0) -> float:
         """When a call that carries `size` bytes and begins now has taken too long."""
-        return time.monotonic() + self._timeout + size / _SLOWEST
+        return time.monotonic() + self._timeout + size / SLOWEST
 
     def capabilities(self) -> Capabilities:
         """What the server says of itself, asked until it was answered once."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pypto_store.remote.blob_store import RemoteUnavailable
+from pypto_store.remote.blob_store import SLOWEST, RemoteUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
         Source,
     )
 
-SLOWEST = 1 << 20  # bytes per second; whoever moves less gets no more time for it
 _SECOND = 1_000_000_000  # nanoseconds
 
 

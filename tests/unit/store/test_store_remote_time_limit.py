@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 
 import pytest
-from pypto_store.remote.blob_store import BlobDigest, RemoteUnavailable, source_of
-from pypto_store.remote.time_limit import SLOWEST, TimeLimit, TimeLimitedEngine, TookTooLong
+from pypto_store.remote.blob_store import SLOWEST, BlobDigest, RemoteUnavailable, source_of
+from pypto_store.remote.time_limit import TimeLimit, TimeLimitedEngine, TookTooLong
 
 DATA = b"0123456789"
 BLOB = BlobDigest.of(DATA)
