@@ -34,6 +34,14 @@ def is_free(path, shared=False):
     return True
 
 
+def await_waiters():
+    """Until the threads that waited for a lock have ended, also those that were given up."""
+    for thread in threading.enumerate():
+        if thread.name == "pypto-store-lock":
+            thread.join(30)
+            assert not thread.is_alive()
+
+
 def descriptors_of(path):
     """How often this process has the file open; threads of other tests may still close theirs."""
     links = [f"/proc/self/fd/{descriptor}" for descriptor in os.listdir("/proc/self/fd")]
@@ -75,7 +83,8 @@ def test_timeout_names_the_file_and_later_lets_the_lock_go(tmp_path):
         acquire(path, shared=False, timeout=0.01)
     held.release()
     # The waiter that was given up gets the lock now and must not keep it.
-    acquire(path, shared=False, timeout=30).release()
+    await_waiters()
+    assert is_free(path)
 
 
 def test_release_is_repeatable(tmp_path):
@@ -186,7 +195,8 @@ def test_interrupted_waiter_gives_the_lock_up(tmp_path, monkeypatch):
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
     held.release()
-    acquire(path, shared=False, timeout=30).release()
+    await_waiters()
+    assert is_free(path)
 
 
 def test_interrupted_as_it_gets_the_lock_a_waiter_gives_it_up(tmp_path, monkeypatch):
