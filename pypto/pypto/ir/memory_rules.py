@@ -311,6 +311,14 @@ def tile_full(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Ty
     return TileType(shape, _dtype(attrs), MemorySpace.Vec, shape)
 
 
+def tensor_full(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """A tensor-level value that is one number everywhere."""
+    shape = attrs["shape"]
+    assert isinstance(shape, tuple)
+    extents = [extent for extent in shape if isinstance(extent, int)]
+    return check_tensor_type(extents, _dtype(attrs))
+
+
 def tile_reshape(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """The same elements in row-major order under another shape."""
     tile, shape = type_of(operands[0]), _static_shape(attrs)

@@ -122,6 +122,15 @@ def rows() -> Iterator[OpSpec]:
         "the first.",
     )
     yield OpSpec(
+        "tensor.full",
+        (),
+        ("shape", "dtype", "value"),
+        memory_rules.tensor_full,
+        "",
+        "torch.full(shape, value, dtype=dtype)",
+        "A tensor-level value that is one number everywhere.",
+    )
+    yield OpSpec(
         "tensor.create",
         (_INDICES,),
         ("shape", "symbols", "dtype"),

@@ -129,5 +129,10 @@ def full(shape: Value, dtype: DataType = FP32, value: Value = 0) -> Value:
 
 
 @kernel_only
+def full_tensor(shape: Value, dtype: DataType = FP32, value: Value = 0) -> Value:
+    """A tensor-level value that is ``value`` everywhere. On a core only."""
+
+
+@kernel_only
 def dim(tensor: Value, axis: int) -> Value:
     """The extent of one axis of a tensor."""

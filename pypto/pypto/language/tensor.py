@@ -75,6 +75,7 @@ from pypto.language.computation import (
 )
 from pypto.language.functions import create_tensor as create
 from pypto.language.functions import dim
+from pypto.language.functions import full_tensor as full
 
 __all__ = [
     "abs",
@@ -105,6 +106,7 @@ __all__ = [
     "fillpad",
     "fmod",
     "fmods",
+    "full",
     "log",
     "lrelu",
     "matmul",

@@ -338,6 +338,9 @@ class _Lowering:
     def _compute(self, op: Op) -> None:
         assert op.result is not None
         name = "tile." + op.op.removeprefix("tensor.")
+        attrs = dict(op.attrs)
+        if op.op == "tensor.full":
+            attrs["shape"] = _matrix(op.result, op.span)
         if op.op == "tensor.matmul_acc":
             tile = self._accumulate(op)
         else:
@@ -348,7 +351,7 @@ class _Lowering:
                 else o
                 for o in op.operands
             )
-            tile = self._tile_op(name, values, op.result.name, op.span, **op.attrs)
+            tile = self._tile_op(name, values, op.result.name, op.span, **attrs)
         self._tiles[op.result, _space(tile)] = tile
 
     def _accumulate(self, op: Op) -> Var:

@@ -52,9 +52,14 @@ def call(frame: Frame, node: ast.Call, hint: str = "") -> Value:
     raise frame.error(UnsupportedFeatureError, node, _not_callable(node, callee))
 
 
+_NAMES: Mapping[FunctionType, str] = MappingProxyType(
+    {language.dim: "pl.tensor.dim", language.full_tensor: "pl.tensor.full"}  # type: ignore[dict-item]
+)
+
+
 def call_site(frame: Frame, node: ast.Call, callee: FunctionType, hint: str) -> CallSite:
     """A call of a language function with its arguments bound and evaluated."""
-    name = "pl.tensor.dim" if callee is language.dim else f"pl.{callee.__name__}"
+    name = _NAMES.get(callee, f"pl.{callee.__name__}")
     args, keywords = _arguments(frame, node)
     signature = _signature(callee)
     unknown = [word for word in keywords if word not in signature.parameters]

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TypeGuard
 
 from pypto.ir.dtypes import BOOL, DataType
-from pypto.ir.nodes import AttrValue, Operand, TensorType, TileType, Var
+from pypto.ir.nodes import AttrValue, Dim, Operand, TensorType, TileType, Var
 from pypto.language.parser.diagnostics.exceptions import (
     ParserTypeError,
     UnsupportedFeatureError,
@@ -129,6 +129,10 @@ def _pair(frame: Frame, name: str, left: Var, right: Var, node: ast.AST, hint: s
     assert isinstance(left.type, TensorType | TileType)
     assert isinstance(right.type, TensorType | TileType)
     a, b = left.type.shape, right.type.shape
+    if (len(a), len(b)) == (2, 1) and isinstance(b[0], int):
+        return _pair(frame, name, left, _as_row(frame, right, node), node, hint)
+    if (len(a), len(b)) == (1, 2) and isinstance(a[0], int):
+        return _pair(frame, name, _as_row(frame, left, node), right, node, hint)
     operands: list[Operand] = [left, right]
     if a == b or len(a) != 2 or len(b) != 2 or is_tile(left) != is_tile(right):
         return frame.emit(f"{family(left)}.{name}", operands, node, hint=hint)
@@ -138,6 +142,10 @@ def _pair(frame: Frame, name: str, left: Var, right: Var, node: ast.AST, hint: s
     if form is not None:
         repeated = frame.emit(f"{family(left)}.{form}", operands, node, hint=right.name)
         return frame.emit(f"{family(left)}.{name}", [left, repeated], node, hint=hint)
+    crossed = _crossed(a, b)
+    if _expansion(b, a) is None and crossed is not None:
+        left, right = (_repeated(frame, side, crossed, node) for side in (left, right))
+        return frame.emit(f"{family(left)}.{name}", [left, right], node, hint=hint)
     if _expansion(b, a) is None:
         return frame.emit(f"{family(left)}.{name}", operands, node, hint=hint)
     if name in _COMMUTATIVE:
@@ -145,6 +153,32 @@ def _pair(frame: Frame, name: str, left: Var, right: Var, node: ast.AST, hint: s
     form = _expansion(b, a)
     repeated = frame.emit(f"{family(left)}.{form}", [right, left], node, hint=left.name)
     return frame.emit(f"{family(left)}.{name}", [repeated, right], node, hint=hint)
+
+
+def _crossed(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[int, int] | None:
+    """The shape that a column and a row, in any order, make together."""
+    rows, cols = (a[0], b[1]) if b[0] == 1 else (b[0], a[1])
+    fits = {a, b} == {(rows, 1), (1, cols)}
+    return (rows, cols) if fits and isinstance(rows, int) and isinstance(cols, int) else None
+
+
+def _repeated(frame: Frame, value: Var, shape: tuple[int, int], node: ast.AST) -> Var:
+    """A column or a row repeated to a shape."""
+    attrs: dict[str, AttrValue] = {"shape": shape, "dtype": element(value), "value": 0}
+    whole = frame.emit(f"{family(value)}.full", [], node, attrs=attrs)
+    assert isinstance(value.type, TensorType | TileType)
+    form = "row_expand" if value.type.shape[1] == 1 else "col_expand"
+    return frame.emit(f"{family(value)}.{form}", [whole, value], node, hint=value.name)
+
+
+def _as_row(frame: Frame, value: Var, node: ast.AST) -> Var:
+    """A tensor of one axis as a matrix of one row."""
+    assert isinstance(value.type, TensorType)
+    shape = tuple(extent for extent in value.type.shape if isinstance(extent, int))
+    attrs: dict[str, AttrValue] = {"shape": (1, *shape)}
+    row = frame.emit("tensor.reshape", [value], node, hint=value.name, attrs=attrs)
+    frame.values.aliases[row] = value
+    return row
 
 
 def _expansion(full: tuple[object, ...], vector: tuple[object, ...]) -> str | None:

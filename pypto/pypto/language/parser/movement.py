@@ -210,6 +210,20 @@ def _create_tile(site: CallSite) -> Value:
 
 
 def _full(site: CallSite) -> Value:
+    value, dtype = _number(site), site.dtype("dtype")
+    attrs: dict[str, AttrValue] = {"shape": _two_extents(site), "dtype": dtype, "value": value}
+    return site.emit("tile.full", [], attrs)
+
+
+def _full_tensor(site: CallSite) -> Value:
+    value, dtype = _number(site), site.dtype("dtype")
+    shape = site.static_ints("shape")
+    attrs: dict[str, AttrValue] = {"shape": shape, "dtype": dtype, "value": value}
+    return site.emit("tensor.full", [], attrs)
+
+
+def _number(site: CallSite) -> bool | int | float:
+    """What fills a tile or a tensor-level value."""
     site.needs_core()
     value, dtype = site.values["value"], site.dtype("dtype")
     if isinstance(value, Const):
@@ -221,12 +235,9 @@ def _full(site: CallSite) -> Value:
             "for a run-time scalar use pl.add(pl.full(shape, dtype, 0), s)",
         )
     try:
-        number = literal(value, dtype).value
+        return literal(value, dtype).value
     except IrTypeError as error:
         raise site.wrong("value", str(error)) from None
-    return site.emit(
-        "tile.full", [], {"shape": _two_extents(site), "dtype": dtype, "value": number}
-    )
 
 
 def _dim(site: CallSite) -> Value:
@@ -317,6 +328,7 @@ MOVEMENT: Mapping[object, Handler] = MappingProxyType(
         pl.create_tensor: _create_tensor,
         pl.create_tile: _create_tile,
         pl.full: _full,
+        pl.full_tensor: _full_tensor,
         pl.dim: _dim,
         computation.slice: _slice,
         computation.assemble: _assemble,
