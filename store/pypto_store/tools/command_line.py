@@ -126,6 +126,11 @@ def _root(options: argparse.Namespace) -> str:
         return ""
     if options.command in _ROOT_OR_BUNDLE and options.bundle is not None:
         return ""  # the root of the environment is not meant
+    if options.root is None:
+        bundle = ", or a --bundle" if options.command in _ROOT_OR_BUNDLE else ""
+        raise CommandError(
+            f"no store is named; give --root DIRECTORY{bundle}, or set {ROOT_VARIABLE}"
+        )
     if not options.root:
         # It would be the working directory, which nobody has named.
         raise CommandError("--root is empty; name a directory")
@@ -134,7 +139,7 @@ def _root(options: argparse.Namespace) -> str:
 
 
 def _add_root(parser: argparse.ArgumentParser, command: str, given: str | None) -> None:
-    one_of = parser.add_mutually_exclusive_group(required=given is None)
+    one_of = parser.add_mutually_exclusive_group()
     one_of.add_argument(
         "--root",
         metavar="DIRECTORY",

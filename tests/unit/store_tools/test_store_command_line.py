@@ -56,15 +56,25 @@ def test_json_is_for_whoever_asks_on_a_terminal(root, on_terminal):
     assert len(done.document["entries"]) == 4
 
 
-def test_the_root_may_come_from_the_environment(root, command, capsys):
+def test_the_root_may_come_from_the_environment(root, command):
     environ = {"PYPTO_CACHE_DIR": str(root)}
     assert len(command("ls", environ=environ).document["entries"]) == 4
     elsewhere = command("ls", "--root", root.parent, environ=environ)
     assert elsewhere.document["entries"] == []
-    with pytest.raises(SystemExit) as stopped:
-        command("ls")
-    assert stopped.value.code == 2
-    assert "--root" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        (["ls"], "give --root DIRECTORY, or set PYPTO_CACHE_DIR"),
+        (["export", "--all", "-o", "x"], "give --root DIRECTORY, or set PYPTO_CACHE_DIR"),
+        (["pull"], "give --root DIRECTORY, or a --bundle, or set PYPTO_CACHE_DIR"),
+    ],
+)
+def test_without_a_root_it_says_what_names_one(command, words, remedy):
+    done = command(*words)
+    assert (done.status, done.out) == (2, "")
+    assert done.err == f"error: no store is named; {remedy}\n"
 
 
 @pytest.mark.parametrize("words", [["ls"], ["push", "--remote", "file:///x"]])
