@@ -150,7 +150,7 @@ def test_kill_at_every_operation(tmp_path, started, kind, moment):
 
 def test_kill_at_every_call_of_a_directory(tmp_path):
     """Within the operations, too: each call that changes the directory of a file:// remote."""
-    names, reached = ("mkdir", "open", "fsync", "replace", "utime"), []
+    names, reached = ("mkdir", "open", "fdopen", "fsync", "replace", "utime"), []
     payload = {"kernel_config.json": HINT, "large": WHOLE["large"]}
 
     def intercept(number):
@@ -160,7 +160,7 @@ def test_kill_at_every_call_of_a_directory(tmp_path):
             real = getattr(os, name)
 
             def call(*arguments, **options):
-                if any("/cache" in str(part) for part in arguments) or name == "fsync":
+                if any("/cache" in str(part) for part in arguments) or name.startswith("f"):
                     if left[0] == 0:
                         os.kill(os.getpid(), signal.SIGKILL)
                     left[0] -= 1

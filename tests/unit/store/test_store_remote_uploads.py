@@ -193,6 +193,8 @@ def run(script, *, expected=0, interrupt=None):
     try:
         if interrupt is not None:
             assert program.stdout.readline() == "waiting\n"
+            # Until it does: a signal right before a wait begins is noticed when that ends.
+            time.sleep(0.2)
             program.send_signal(interrupt)
         out, err = program.communicate(timeout=LONG)
     finally:
