@@ -86,6 +86,9 @@ class Protocol:
         pool: Any = import_module("google.protobuf.descriptor_pool").DescriptorPool()
         self._factory: Any = import_module("google.protobuf.message_factory")
         self._pool = pool
+        # Protobuf itself does not keep them: a class that nobody refers to is collected as garbage,
+        # and another thread could be given one that is being cleared.
+        self._classes: dict[str, Any] = {}
         for name in _OF_PROTOBUF:
             pool.AddSerializedFile(
                 import_module(f"google.protobuf.{name}_pb2").DESCRIPTOR.serialized_pb
@@ -98,8 +101,12 @@ class Protocol:
         self.undecodable: type[Exception] = import_module("google.protobuf.message").DecodeError
 
     def message(self, name: str) -> Any:
-        """The class of the message with the full name `name`."""
-        return self._factory.GetMessageClass(self._pool.FindMessageTypeByName(name))
+        """The class of the message with the full name `name`, always the same."""
+        found = self._classes.get(name)
+        if found is None:
+            made = self._factory.GetMessageClass(self._pool.FindMessageTypeByName(name))
+            found = self._classes.setdefault(name, made)
+        return found
 
     def callable(self, channel: Any, method: Method) -> Any:
         """What calls `method` over `channel`; it returns answers as bytes."""

@@ -99,13 +99,14 @@ def write_stream(server: ReapiServer, digest: BlobDigest, source: Source, coding
     import uuid  # which readers do without: it takes longer to import than a fetch
 
     operation = f"put blob {digest}"
-    name = _resource(server, f"uploads/{uuid.uuid4()}/{coding.name(digest)}")
     pieces: _Pieces | None = None
 
     def requests(cancel: Callable[[], None]) -> _Pieces:
         nonlocal pieces
         if pieces is not None:
             pieces.close()
+        # Under a name that it has heard a server may wait for the rest of that attempt.
+        name = _resource(server, f"uploads/{uuid.uuid4()}/{coding.name(digest)}")
         pieces = _Pieces(server, name, source(), coding, cancel)
         return pieces
 

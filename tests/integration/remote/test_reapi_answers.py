@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -157,6 +160,33 @@ def test_a_server_that_does_not_answer_costs_the_timeout(server: ScriptedReapi) 
         assert time.monotonic() - begin < 20
 
 
+def test_threads_that_come_first_at_once_do_not_wait_for_each_other(server: ScriptedReapi) -> None:
+    together, waiting = threading.Barrier(3), []
+
+    def never(request: Any, context: Any) -> Any:
+        together.wait(30)
+        waiting.append(context.is_active())
+        while context.is_active():
+            time.sleep(0.01)
+
+    server.answer(CAPABILITIES, never)
+    config = RemoteConfig(f"grpc://{server.address}", timeout=3)
+    said: list[RemoteFault] = []
+
+    def ask(engine: Engine) -> None:
+        with pytest.raises(RemoteUnavailable) as caught:
+            engine.entries.get(ACTION)
+        said.append(caught.value)
+
+    with closing(open_engine(config)) as engine:
+        threads = [threading.Thread(target=ask, args=(engine,)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(said) == 3 and waiting == [True] * 3  # nobody had given up when the last one came
+
+
 def test_nobody_there_is_unavailable(server: ScriptedReapi) -> None:
     server.stop()
     engine = open_engine(RemoteConfig(f"grpc://{server.address}"))
@@ -271,6 +301,24 @@ def test_a_stream_is_refused_where_whole_requests_are(
         put(engine.blobs, SMALL)
 
 
+def test_a_stream_that_is_written_again_has_another_name(
+    server: ScriptedReapi, engine: Engine
+) -> None:
+    names: list[str] = []
+
+    def write(stream: Iterator[Any], context: Any) -> Any:
+        requests = list(stream)
+        names.append(requests[0].resource_name)
+        if len(names) == 1:
+            context.abort(grpc.StatusCode.UNAVAILABLE, "as the test wants it")
+        return message(WRITE.response or "", committed_size=len(SMALL))
+
+    server.answer(WRITE, write)
+    put(engine.blobs, SMALL)
+    assert len(names) == len(set(names)) == 2
+    assert {name.split("uploads/")[1].split("/", 1)[1] for name in names} == {f"blobs/{_SMALL}"}
+
+
 def test_a_server_may_have_the_blob_already(server: ScriptedReapi, engine: Engine) -> None:
     server.answer(
         WRITE, lambda stream, context: message(WRITE.response or "", committed_size=len(LARGE))
@@ -279,6 +327,14 @@ def test_a_server_may_have_the_blob_already(server: ScriptedReapi, engine: Engin
     server.answer(WRITE, lambda stream, context: message(WRITE.response or "", committed_size=5))
     with pytest.raises(RemoteProtocolError, match="took 5 bytes"):
         engine.blobs.put(_LARGE, source_of(LARGE))
+
+
+def test_classes_of_messages_are_never_collected() -> None:
+    """A thread could otherwise be given one that another thread's collection is clearing."""
+    protocol = reapi_protocol.load_protocol()
+    kept = weakref.ref(protocol.message(WRITE.request))
+    gc.collect()
+    assert kept() is protocol.message(WRITE.request)
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
