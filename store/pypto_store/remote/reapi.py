@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pypto_store.digest import Digest
 from pypto_store.remote import reapi_protocol
+from pypto_store.remote.batches import batches
 from pypto_store.remote.blob_store import (
     ENTRY_LIMIT,
     BlobDigest,
@@ -135,17 +136,7 @@ class _ReapiBlobs:
 
     def _batches(self, digests: Collection[BlobDigest]) -> Iterator[list[BlobDigest]]:
         """The digests in lists that fit into a message; alone in a list is what does not."""
-        limit = self._server.capabilities().batch_limit
-        batch: list[BlobDigest] = []
-        size = 0
-        for digest in digests:
-            if batch and size + digest.size + _FRAMING > limit:
-                yield batch
-                batch, size = [], 0
-            batch.append(digest)
-            size += digest.size + _FRAMING
-        if batch:
-            yield batch
+        return batches(digests, self._server.capabilities().batch_limit, framing=_FRAMING)
 
     def _read_whole(self, digest: BlobDigest) -> bytes | None:
         """A large blob; of one that is too long, one byte too many."""
