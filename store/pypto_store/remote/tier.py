@@ -19,7 +19,6 @@ import time
 import weakref
 from collections import OrderedDict
 from contextlib import suppress
-from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from pypto_store.remote.afresh import AfreshEngine
@@ -99,6 +98,8 @@ class RemoteTier:
         self._report = ReportedOnce()
         self._uploads = Uploads(patience=config.timeout, abandon=self.close)
         self._damaged: OrderedDict[BlobDigest, None] = OrderedDict()
+        self._known_trust: Trust | None = None
+        self._known_signer: Signer | None = None
         self._opening = threading.Lock()
         self._engine: Engine | None = None
         self._engines_of_parents: list[Engine] = []
@@ -195,14 +196,20 @@ class RemoteTier:
         self._damaged.pop(name, None)
         return sent
 
-    # What cannot be read is tried again by the next request; what could is kept.
-    @cached_property
+    # What cannot be read is tried again by the next request; what could is kept. Not by
+    # functools.cached_property: in Python 3.11 that has a lock, which the child of a fork may find
+    # taken by a thread that it does not have.
+    @property
     def _trust(self) -> Trust:
-        return trust_of(self._config)
+        if self._known_trust is None:
+            self._known_trust = trust_of(self._config)
+        return self._known_trust
 
-    @cached_property
+    @property
     def _signer(self) -> Signer | None:
-        return signer_of(self._config)
+        if self._known_signer is None:
+            self._known_signer = signer_of(self._config)
+        return self._known_signer
 
     def _engine_for_a_request(self) -> Engine:
         """An engine that ends in time, and knows what happened to earlier ones."""
