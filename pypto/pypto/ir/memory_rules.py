@@ -136,7 +136,16 @@ def tensor_slice(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) ->
     for axis in drop:
         if not isinstance(axis, int) or not 0 <= axis < len(extents) or extents[axis] != 1:
             raise IrTypeError(f"cannot drop axis {axis} of a region of {show_tuple(extents)}")
-    _check_region(tensor, operands[1:], extents, "reads")
+    offsets, sizes = operands[1:], tuple[int | None, ...](extents)
+    if attrs["has_valid"]:
+        *offsets, rows, cols = operands[1:]
+        matrix = (1, *extents)[-2:]
+        valid = (
+            _const_extent(rows, matrix[0], "valid_shape[0]"),
+            _const_extent(cols, matrix[1], "valid_shape[1]"),
+        )
+        sizes = _region_sizes(len(extents), valid)
+    _check_region(tensor, offsets, sizes, "reads")
     rest = [extent for axis, extent in enumerate(extents) if axis not in drop]
     return check_tensor_type(rest, tensor.dtype)
 

@@ -105,11 +105,12 @@ def rows() -> Iterator[OpSpec]:
     yield OpSpec(
         "tensor.slice",
         (_TENSOR, _INDICES),
-        ("shape", "drop"),
+        ("shape", "drop", "has_valid", "pad"),
         memory_rules.tensor_slice,
         "",
         "",
-        "A copy of the region at the offsets, without the axes to drop.",
+        "A copy of the region at the offsets, without the axes to drop; with has_valid the last two "
+        "operands are the rows and columns to read, and pad fills the rest.",
     )
     yield OpSpec(
         "tensor.assemble",

@@ -298,10 +298,20 @@ def reshape(x: Value, shape: Value) -> Value:
 
 
 @kernel_only
-def slice(x: Value, shape: Value, offset: Value, drop_dims: Value = ()) -> Value:
+def slice(
+    x: Value,
+    shape: Value,
+    offset: Value,
+    valid_shape: Value = None,
+    drop_dims: Value = (),
+    pad_value: Value = PadValue.zero,
+    clamp: bool = False,
+) -> Value:
     """A copy of the region of a tensor at ``offset``; ``drop_dims`` lists axes of 1 to leave out.
 
-    Extents are constants, offsets may be run-time values. On a core only.
+    ``valid_shape`` limits what is read, as ``clamp`` does to what lies inside the tensor; the rest
+    holds ``pad_value``. Extents are constants, offsets and ``valid_shape`` may be run-time values.
+    On a core only.
     """
 
 

@@ -162,3 +162,60 @@ def test_parts_of_tensors_are_written(target: str, compile_text: Any) -> None:
     wanted[3][0:8, 8:24] = (a @ b).to(torch.bfloat16)
     for actual, expected in zip((flat, deep, line, half), wanted, strict=True):
         assert torch.equal(actual, expected)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_is_not_read_is_padded(target: str, compile_text: Any) -> None:
+    compiled = compile_text(
+        """
+        def padded(x: pl.Tensor, v: pl.Tensor, y: pl.Tensor, n: pl.INDEX, inside: pl.Out[pl.Tensor],
+                   past: pl.Out[pl.Tensor], line: pl.Out[pl.Tensor], out: pl.Out[pl.Tensor]):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                inside[:] = pl.slice(x, [8, 16], [n, 2], valid_shape=[n, 5],
+                                     pad_value=pl.PadValue.max)
+                past[:] = pl.slice(x, [8, 16], [n + 14, 0], clamp=True, pad_value=pl.PadValue.min)
+                line[:] = pl.slice(v, [16], [n + 30], clamp=True) + 1
+                out[:] = pl.slice(x, [1, 16], [0, 0], [1, n], [0], 0) - pl.slice(
+                    y, [1, 1, 16], [1, n, 20], clamp=True, drop_dims=[0, -2])
+        """,
+        {
+            "x": (("M", 16), INT32),
+            "v": ((40,), INT32),
+            "y": ((2, 9, 24), INT32),
+            "n": INDEX,
+            "inside": ((8, 16), INT32),
+            "past": ((8, 16), INT32),
+            "line": ((16,), INT32),
+            "out": ((16,), INT32),
+        },
+        backend_type=TARGETS[target],
+    )
+    x, v, y = (counted(*shape, dtype=torch.int32) for shape in ((20, 16), (40,), (2, 9, 24)))
+    outputs = [torch.zeros(s, dtype=torch.int32) for s in ((8, 16), (8, 16), (16,), (16,))]
+    compiled(x, v, y, 3, *outputs)
+    limits = torch.iinfo(torch.int32)
+    wanted = [torch.full((8, 16), limits.max, dtype=torch.int32)]
+    wanted[0][:3, :5] = x[3:6, 2:7]
+    wanted.append(torch.full((8, 16), limits.min, dtype=torch.int32))
+    wanted[1][:3] = x[17:]
+    wanted += [torch.ones(16, dtype=torch.int32), torch.zeros(16, dtype=torch.int32)]
+    wanted[2][:7] += v[33:]
+    wanted[3][:3] += x[0, :3]
+    wanted[3][:4] -= y[1, 3, 20:]
+    for actual, expected in zip(outputs, wanted, strict=True):
+        assert torch.equal(actual, expected)
+
+
+def test_a_padded_slice_is_a_factor(compile_text: Any) -> None:
+    compiled = compile_text(
+        """
+        def factor(x: pl.Tensor, y: pl.Tensor, out: pl.Out[pl.Tensor]):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                out[:] = pl.slice(x, [16, 16], [16, 0], clamp=True) @ y
+        """,
+        {"x": ((20, 16), FP32), "y": ((16, 32), FP32), "out": ((16, 32), FP32)},
+    )
+    x, y, out = counted(20, 16), counted(16, 32), torch.zeros(16, 32)
+    compiled(x, y, out)
+    assert torch.equal(out[:4], x[16:] @ y)
+    assert not out[4:].any()

@@ -11,6 +11,9 @@ from pypto.ir.typing_rules import show_type
 
 M = DynDim("M")
 
+# The attributes of a slice that reads all of its region.
+WHOLE = {"has_valid": False, "pad": "zero"}
+
 
 def tile(*shape, dtype=FP32, space=MemorySpace.Vec, valid=None):
     return Var("t", TileType(shape, dtype, space, valid or shape))
@@ -101,7 +104,9 @@ def test_mnemonics_are_unique_but_for_a_few():
         ("tensor.dim", (tensor(M, 8),), {"axis": 0}, scalar(INDEX)),
         ("tensor.full", (), {"shape": (4, 8), "dtype": FP16, "value": 1}, tensor(4, 8, dtype=FP16)),
         ("tensor.slice", (tensor(M, 3, 8), index(2), index(0), index(4)),
-         {"shape": (1, 3, 4), "drop": (0,)}, tensor(3, 4)),
+         {"shape": (1, 3, 4), "drop": (0,), **WHOLE}, tensor(3, 4)),
+        ("tensor.slice", (tensor(M, 8), index(2), index(4), scalar(INDEX), index(3)),
+         {"shape": (4, 8), "drop": (), "has_valid": True, "pad": "min"}, tensor(4, 8)),
         ("tensor.assemble", (tensor(M, 3, 8), index(2), index(0), index(4), tensor(3, 4)),
          {"shape": (1, 3, 4)}, tensor(M, 3, 8)),
         ("scalar.add", (scalar(INT32), Const(1, INT32)), {}, scalar(INT32)),
@@ -199,10 +204,10 @@ def test_loads(tensor_var, offsets, attrs, shape, valid):
          "argument 2 must be integer scalars"),
         ("tensor.assign", (tensor(4, 8), tensor(8, 4)), {}, "shapes differ"),
         ("tensor.slice", (tensor(4, 4, 8), index(0), index(0), index(0)),
-         {"shape": (2, 4, 8), "drop": ()}, "all but the last two extents of a region must be 1"),
-        ("tensor.slice", (tensor(4, 8), index(2), index(0)), {"shape": (4, 8), "drop": ()},
+         {"shape": (2, 4, 8), "drop": (), **WHOLE}, "all but the last two extents of a region must be 1"),
+        ("tensor.slice", (tensor(4, 8), index(2), index(0)), {"shape": (4, 8), "drop": (), **WHOLE},
          "reads elements 2 to 6 of axis 0, which has 4"),
-        ("tensor.slice", (tensor(4, dtype=BOOL), index(2)), {"shape": (1,), "drop": ()},
+        ("tensor.slice", (tensor(4, dtype=BOOL), index(2)), {"shape": (1,), "drop": (), **WHOLE},
          "keep masks in pl.INT8"),
         ("tensor.assemble", (tensor(4, 8), index(0), index(0), tensor(8)), {"shape": (4, 8)},
          "a tensor fp32[8] does not fill a region of [4, 8]"),

@@ -262,10 +262,20 @@ CASES = {
         errors.InvalidOperationError,
         "pl.slice: cannot drop axis 0 of a region of [16, 64]",
     ),
-    "slice of another rank": (
-        scope("u = @@pl.slice(x, [16], [0, 0])"),
+    "slice that is valid beyond itself": (
+        scope("u = @@pl.slice(x, [16, 64], [0, 0], valid_shape=[17, 64])"),
         errors.InvalidOperationError,
-        "pl.slice: needs 2 extents for a tensor fp32[64, 64], got 1",
+        "pl.slice: valid_shape[0] is 17, outside 0 to 16",
+    ),
+    "slice with unknown padding": (
+        scope("u = pl.slice(x, [16, 64], [0, 0], pad_value=@@1)"),
+        errors.ParserTypeError,
+        "pl.slice: pad_value must be pl.PadValue.zero, max or min, or 0",
+    ),
+    "slice of another rank": (
+        scope("u = pl.slice(x, @@[16], [0, 0])"),
+        errors.InvalidOperationError,
+        "pl.slice: shape needs 2 extents for a tensor fp32[64, 64], got 1",
     ),
     "bits of floats": (
         scope("u = @@pl.and_(t, t)"),

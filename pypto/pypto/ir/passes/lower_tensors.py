@@ -309,8 +309,9 @@ class _Lowering:
         if source in self._values:
             source = self._gm(source, op.span)
         region = shape[-2:] if len(shape) > 1 else (1, *shape)
-        spaces = [MemorySpace.Mat] if self._factors[result] else []
-        if result in self._escaping or self._reads[result] > self._factors[result]:
+        padded = op.attrs["has_valid"] is True  # which happens in Vec
+        spaces = [MemorySpace.Mat] if self._factors[result] and not padded else []
+        if padded or result in self._escaping or self._reads[result] > self._factors[result]:
             spaces.append(MemorySpace.Vec)
         for space in spaces:
             tile = self._tile_op(
@@ -320,8 +321,11 @@ class _Lowering:
                 op.span,
                 shape=region,
                 space=space,
-                has_valid=False,
+                has_valid=padded,
             )
+            if padded:
+                pad = op.attrs["pad"]
+                tile = self._tile_op("tile.fillpad", (tile,), result.name, op.span, pad=pad)
             matrix = _matrix(result, op.span)
             if region != matrix:
                 tile = self._tile_op("tile.reshape", (tile,), result.name, op.span, shape=matrix)

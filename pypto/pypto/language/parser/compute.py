@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Mapping
 from functools import partial
@@ -11,7 +10,6 @@ from types import MappingProxyType
 from pypto.ir.nodes import AttrValue, Const, Operand, Var
 from pypto.ir.typing_rules import CAST_MODES
 from pypto.language import computation as pl
-from pypto.language.markers import PadValue
 from pypto.language.parser.diagnostics.exceptions import InvalidOperationError
 from pypto.language.parser.elementwise import (
     element,
@@ -222,22 +220,9 @@ def _transpose(site: CallSite) -> Value:
     return site.emit(f"{family(operand)}.transpose", [operand])
 
 
-# Numbers that stand for pad values.
-_PAD_NUMBERS: Mapping[float, PadValue] = MappingProxyType(
-    {0.0: PadValue.zero, math.inf: PadValue.max, -math.inf: PadValue.min}
-)
-
-
 def _fillpad(site: CallSite) -> Value:
-    operand, value = site.shaped("x"), site.values["pad_value"]
-    pad = _PAD_NUMBERS.get(value) if is_number(value) else value
-    if not isinstance(pad, PadValue) or pad is PadValue.null:
-        raise site.wrong(
-            "pad_value",
-            "pad_value must be pl.PadValue.zero, max or min, or 0, math.inf or -math.inf, not "
-            f"{show_value(value)}",
-        )
-    return site.emit(f"{family(operand)}.fillpad", [operand], {"pad": pad.value})
+    operand = site.shaped("x")
+    return site.emit(f"{family(operand)}.fillpad", [operand], {"pad": site.pad("pad_value")})
 
 
 def _concat(site: CallSite) -> Value:

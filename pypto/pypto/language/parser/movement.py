@@ -42,19 +42,24 @@ def _load(site: CallSite) -> Value:
         "has_valid": False,
     }
     operands: list[Operand] = [tensor, *offsets]
-    valid: list[Operand] = []
+    valid = _valid_extents(site, tensor, offsets, shape)
+    if valid:
+        operands += valid
+        attrs["has_valid"] = True
+    return site.emit("tile.load", operands, attrs)
+
+
+def _valid_extents(
+    site: CallSite, tensor: Var, offsets: list[Operand], shape: tuple[int, ...]
+) -> list[Operand]:
+    """The rows and columns to read by ``valid_shape`` or ``clamp``; none where all is read."""
     if site.values["valid_shape"] is not None:
         valid = site.indices("valid_shape")
         rank = _rank(tensor)
         if len(valid) not in (2, rank):
             raise site.wrong("valid_shape", f"valid_shape needs {rank} extents, got {len(valid)}")
-        valid = _last_two(valid)
-    elif site.flag("clamp"):
-        valid = _clamped(site, tensor, offsets, shape)
-    if valid:
-        operands += valid
-        attrs["has_valid"] = True
-    return site.emit("tile.load", operands, attrs)
+        return _last_two(valid)
+    return _clamped(site, tensor, offsets, shape) if site.flag("clamp") else []
 
 
 def _rank(tensor: Var) -> int:
@@ -293,12 +298,15 @@ def _assemble(site: CallSite) -> Value:
 def _slice(site: CallSite) -> Value:
     tensor, shape = site.tensor("x"), site.static_ints("shape")
     needs_core(site.frame, site.node, f"{site.name}: a part of {show_value(tensor)}")
-    drop = site.static_ints("drop_dims")
+    drop, offsets = site.static_ints("drop_dims"), site.indices("offset")
+    valid = _valid_extents(site, tensor, offsets, _tile_shape(site, "shape", tensor))
     attrs: dict[str, AttrValue] = {
-        "shape": shape,
+        "shape": (1,) * (_rank(tensor) - len(shape)) + shape,
         "drop": tuple(axis % len(shape) if -len(shape) <= axis else axis for axis in drop),
+        "has_valid": bool(valid),
+        "pad": site.pad("pad_value"),
     }
-    return site.emit("tensor.slice", [tensor, *site.indices("offset")], attrs)
+    return site.emit("tensor.slice", [tensor, *offsets, *valid], attrs)
 
 
 def _deduced(site: CallSite, value: Var, shape: list[Value]) -> list[Value]:

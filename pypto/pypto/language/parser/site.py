@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from pypto.ir.dtypes import DataType
 from pypto.ir.nodes import AttrValue, MemorySpace, Operand, Var
+from pypto.language.markers import PadValue
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
     ParserError,
@@ -17,10 +20,16 @@ from pypto.language.parser.frame import Frame
 from pypto.language.parser.scalars import index_operand
 from pypto.language.parser.values import (
     Value,
+    is_number,
     is_runtime_scalar,
     is_tensor,
     is_tile,
     show_value,
+)
+
+# Numbers that stand for pad values.
+_PAD_NUMBERS: Mapping[float, PadValue] = MappingProxyType(
+    {0.0: PadValue.zero, math.inf: PadValue.max, -math.inf: PadValue.min}
 )
 
 
@@ -131,6 +140,18 @@ class CallSite:
         if isinstance(value, bool):
             return value
         raise self.wrong(parameter, f"{parameter} must be True or False, not {show_value(value)}")
+
+    def pad(self, parameter: str) -> str:
+        """An argument that is a pad value, or a number that stands for one."""
+        value = self.values[parameter]
+        pad = _PAD_NUMBERS.get(value) if is_number(value) else value
+        if isinstance(pad, PadValue) and pad is not PadValue.null:
+            return str(pad.value)
+        raise self.wrong(
+            parameter,
+            f"{parameter} must be pl.PadValue.zero, max or min, or 0, math.inf or -math.inf, not "
+            f"{show_value(value)}",
+        )
 
     def needs_core(self) -> None:
         """Refuses a call outside a core's code."""

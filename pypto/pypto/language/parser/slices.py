@@ -44,7 +44,12 @@ def sliced(frame: Frame, tensor: Var, node: ast.Subscript, hint: str, evaluate: 
             node,
             "one element cannot be read into a scalar; read a region, as in x[i : i + 1]",
         )
-    attrs: dict[str, AttrValue] = {"shape": region.shape, "drop": region.drop}
+    attrs: dict[str, AttrValue] = {
+        "shape": region.shape,
+        "drop": region.drop,
+        "has_valid": False,
+        "pad": "zero",
+    }
     operands = [tensor, *region.offsets]
     return frame.emit("tensor.slice", operands, node, hint=hint, attrs=attrs)
 
