@@ -109,8 +109,8 @@ def rows() -> Iterator[OpSpec]:
         memory_rules.tensor_slice,
         "",
         "",
-        "A copy of the region at the offsets, without the axes to drop; with has_valid the last two "
-        "operands are the rows and columns to read, and pad fills the rest.",
+        "A copy of the region at the offsets, without the axes to drop; with has_valid the last "
+        "two operands are the rows and columns to read, and pad fills the rest.",
     )
     yield OpSpec(
         "tensor.assemble",
