@@ -17,7 +17,7 @@ from pypto_store.tools.bundle_output import bundle_place, write_bundle
 from pypto_store.tools.comparison import EvidenceShelf
 from pypto_store.tools.entry_document import entry_document
 from pypto_store.tools.output_file import STREAM
-from pypto_store.tools.selection import chosen_rows, payload_fault, rows_of
+from pypto_store.tools.selection import add_choice, chosen_rows, payload_fault, rows_of
 from pypto_store.tools.terminal import plain, size_text
 
 if TYPE_CHECKING:
@@ -30,10 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", metavar="FILE", required=True, help="the bundle; - is standard output"
     )
     chosen = parser.add_argument_group("what to pack (one of these)")
-    chosen.add_argument(
-        "keys", metavar="KEY", nargs="*", default=[], help="keys, or enough of their first digits"
-    )
-    chosen.add_argument("--kernel", metavar="NAME", help="all keys of the kernel of that name")
+    add_choice(chosen)
     chosen.add_argument("--all", action="store_true", help="every entry")
     parser.add_argument(
         "--with-evidence",

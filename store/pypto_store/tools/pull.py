@@ -40,7 +40,7 @@ from pypto_store.tools.lanes import Lanes
 from pypto_store.tools.output_file import STREAM
 from pypto_store.tools.pushing import LANES, stopped
 from pypto_store.tools.remote_options import OpenRemote, opened, remote_of
-from pypto_store.tools.selection import key_starting
+from pypto_store.tools.selection import add_choice, key_starting
 
 if TYPE_CHECKING:
     from pypto_store.entry import Entry
@@ -99,10 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"the list that `push` left (default: {DEFAULT_NAME})",
     )
     chosen = parser.add_argument_group("what to get (default: every entry of the list)")
-    chosen.add_argument(
-        "keys", metavar="KEY", nargs="*", default=[], help="keys, or enough of their first digits"
-    )
-    chosen.add_argument("--kernel", metavar="NAME", help="all keys of the kernel of that name")
+    add_choice(chosen)
     remote_options.add_arguments(parser, signs=False)
     add_scratch(parser)
 
@@ -191,7 +188,8 @@ def _listed(remote: OpenRemote, name: str) -> Sequence[Listed]:
 def _chosen(listed: Sequence[Listed], options: argparse.Namespace, url: str) -> Sequence[Listed]:
     if options.keys:
         keys = [item.key.digest.hex for item in listed]
-        chosen = {key_starting(keys, prefix, url) for prefix in options.keys}
+        place, remedy = f"{url}: collection {options.name!r}", "name one that is on it"
+        chosen = {key_starting(keys, prefix, place, remedy=remedy) for prefix in options.keys}
         return [item for item in listed if item.key.digest.hex in chosen]
     if options.kernel is None:
         return listed

@@ -20,7 +20,7 @@ from pypto_store.tools.comparison import EvidenceShelf, is_of_kernel
 from pypto_store.tools.fates import Carried, counts, painter
 from pypto_store.tools.pushing import Parcel, Push, PushFate, push, refuse_unsigned
 from pypto_store.tools.remote_options import opened, remote_of
-from pypto_store.tools.selection import chosen_rows, key_starting, rows_of
+from pypto_store.tools.selection import add_choice, chosen_rows, key_starting, rows_of
 from pypto_store.tools.terminal import size_text
 
 if TYPE_CHECKING:
@@ -39,10 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"the list that `pull` finds the entries by (default: {DEFAULT_NAME})",
     )
     chosen = parser.add_argument_group("what to send (default: every entry)")
-    chosen.add_argument(
-        "keys", metavar="KEY", nargs="*", default=[], help="keys, or enough of their first digits"
-    )
-    chosen.add_argument("--kernel", metavar="NAME", help="all keys of the kernel of that name")
+    add_choice(chosen)
     remote_options.add_arguments(parser, signs=True)
     bundle_input.add_arguments(parser.add_argument_group("with --bundle"))
 
@@ -146,7 +143,10 @@ def _of_bundle(options: argparse.Namespace, contents: Contents, scratch: str) ->
     manifests: Sequence[Manifest] = contents.index.entries
     if options.keys:
         digests = [manifest.key.digest.hex for manifest in manifests]
-        chosen = {key_starting(digests, prefix, options.bundle) for prefix in options.keys}
+        remedy = "name one that is in it"
+        chosen = {
+            key_starting(digests, prefix, options.bundle, remedy=remedy) for prefix in options.keys
+        }
         manifests = [manifest for manifest in manifests if manifest.key.digest.hex in chosen]
     named = [(manifest, kernels.get(manifest.key.source.hex, "")) for manifest in manifests]
     if options.kernel is not None:

@@ -14,12 +14,22 @@ from pypto_store.tools.comparison import EvidenceShelf, is_of_kernel
 from pypto_store.validation import SlotFault, open_slot, validate_payload
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator
 
     from pypto_store.manifest import Manifest
 
 _PREFIX = re.compile(r"[0-9a-f]{1,64}")
 _NAMED = 10
+_LISTED = "`ls` lists the keys"
+
+
+def add_choice(group: argparse._ArgumentGroup) -> None:
+    """Arguments that choose entries, as `chosen_rows` takes them."""
+    group.add_argument(
+        "keys", metavar="KEY", nargs="*", default=[], help="keys, or enough of their first digits"
+    )
+    group.add_argument("--kernel", metavar="NAME", help="all keys of the kernel of that name")
 
 
 def rows_of(root: str) -> Iterator[EntryRow]:
@@ -39,21 +49,20 @@ def rows_of_key(rows: Iterable[EntryRow], prefix: str, root: str) -> Sequence[En
     return [row for row in rows if row.key == key]
 
 
-def key_starting(keys: Iterable[str], prefix: str, place: str) -> str:
+def key_starting(keys: Iterable[str], prefix: str, place: str, *, remedy: str = _LISTED) -> str:
     """The one of the keys at `place` that starts with `prefix`.
 
     CommandError if it cannot be one, if no key starts so, or if several do, which it names.
+    remedy: how the keys of the place are found out.
     """
     if _PREFIX.fullmatch(prefix) is None:
         raise CommandError(
             f"{prefix!r} is not the beginning of a key, which is 64 lower-case hexadecimal digits; "
-            "`ls` lists the keys",
+            f"{remedy}",
         )
     found = sorted({key for key in keys if key.startswith(prefix)})
     if not found:
-        raise CommandError(
-            f"{place}: no key starts with {prefix!r}; `ls` lists the keys", Status.FOUND
-        )
+        raise CommandError(f"{place}: no key starts with {prefix!r}; {remedy}", Status.FOUND)
     if len(found) > 1:
         named = "".join(f"\n  {key}" for key in found[:_NAMED])
         more = f"\n  and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
@@ -82,7 +91,7 @@ def chosen_rows(
     found = [row for row in rows if is_of_kernel(shelf.kernel(row), kernel)]
     if not found:
         raise CommandError(
-            f"{root}: no entry is known to be of a kernel {kernel!r}; `ls` lists the keys",
+            f"{root}: no entry is known to be of a kernel {kernel!r}; {_LISTED}",
             Status.FOUND,
         )
     return found

@@ -75,6 +75,8 @@ def test_keys_choose_what_goes_and_what_comes(root, url, command, tmp_path):
         absent = command(name, "--root", root, "--remote", url, "0123456789abcdef")
         assert (absent.status, absent.out) == (1, "")
         assert "0123456789abcdef" in absent.err
+        # `ls` does not show what a list at a remote has.
+        assert ("`ls`" in absent.err) == (name == "push")
         both = command(name, "--root", root, "--remote", url, KEY[:6], "--kernel", "k")
         assert both.status == 2 and "not by both" in both.err
 
