@@ -86,8 +86,8 @@ class Protocol:
         pool: Any = import_module("google.protobuf.descriptor_pool").DescriptorPool()
         self._factory: Any = import_module("google.protobuf.message_factory")
         self._pool = pool
-        # Protobuf itself does not keep them: a class that nobody refers to is collected as garbage,
-        # and another thread could be given one that is being cleared.
+        # Protobuf itself keeps none: a class that nobody refers to is garbage, and a thread that is
+        # given it while a collection clears it ends the process (SIGSEGV, seen with protobuf 7.36).
         self._classes: dict[str, Any] = {}
         for name in _OF_PROTOBUF:
             pool.AddSerializedFile(
@@ -102,10 +102,20 @@ class Protocol:
 
     def message(self, name: str) -> Any:
         """The class of the message with the full name `name`, always the same."""
-        found = self._classes.get(name)
-        if found is None:
-            made = self._factory.GetMessageClass(self._pool.FindMessageTypeByName(name))
-            found = self._classes.setdefault(name, made)
+        if name not in self._classes:
+            # At one moment: who finds a class here finds those of its fields, too.
+            self._classes.update(self._classes_from(self._pool.FindMessageTypeByName(name)))
+        return self._classes[name]
+
+    def _classes_from(self, descriptor: Any) -> dict[str, Any]:
+        """The class of a message and those of all messages that it may have within."""
+        found: dict[str, Any] = {}
+        left = [descriptor]
+        while left:
+            one = left.pop()
+            if one is not None and one.full_name not in found:
+                found[one.full_name] = self._factory.GetMessageClass(one)
+                left += [field.message_type for field in one.fields]
         return found
 
     def callable(self, channel: Any, method: Method) -> Any:
