@@ -18,8 +18,8 @@ from pypto_store import (
     StorageError,
     crash_points,
 )
+from pypto_store.remote.stocked import StockedRemote
 from pypto_store.testing import PAYLOAD, READY, payload_builder, sample_key, snapshot
-from pypto_store.testing_remote import StockedRemote
 
 VISIBLE = frozenset(
     {

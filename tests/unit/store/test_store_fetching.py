@@ -25,6 +25,7 @@ from pypto_store import (
     linux,
 )
 from pypto_store.locks import acquire, try_acquire
+from pypto_store.remote.stocked import StockedRemote
 from pypto_store.testing import (
     EXECUTABLES,
     GENERATED,
@@ -34,7 +35,6 @@ from pypto_store.testing import (
     sample_key,
     snapshot,
 )
-from pypto_store.testing_remote import StockedRemote
 
 KEY = sample_key()
 NAME = (KEY.digest.hex, READY.digest.hex)

@@ -1,4 +1,4 @@
-"""A remote for tests of what uses one: it has what another store has, and notes what it is asked.
+"""A remote that has what another store has, and notes what it is asked: for tests of what uses one.
 
 Needs nothing but the standard library.
 """
