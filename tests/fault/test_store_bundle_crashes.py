@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 
 import pytest
+from killed_commands import WANTED, command, killed, published, rehearse
 from pypto_store import ArtifactStore, Hit, Miss, crash_points
-from pypto_store.testing import GENERATED, PAYLOAD, READY, payload_builder, sample_key, snapshot
-from pypto_store.tools.command_line import Edge, run
-
-WANTED = [(sample_key("one"), GENERATED), (sample_key("one"), READY), (sample_key("two"), READY)]
+from pypto_store.testing import PAYLOAD, snapshot
 
 
 @pytest.fixture(autouse=True)
@@ -21,38 +18,7 @@ def _bounded(no_sync):
 
 @pytest.fixture
 def source(tmp_path):
-    store = ArtifactStore(tmp_path / "source")
-    for key, spec in WANTED:
-        store.get_or_build(key, spec, payload_builder(), private_parent=tmp_path / "p")
-    return tmp_path / "source"
-
-
-def command(*words):
-    return run([str(word) for word in words], Edge({}, io.StringIO(), io.StringIO()))
-
-
-def rehearse(*words):
-    """Every point that a command reaches, in order."""
-    reached = []
-    with crash_points.armed(reached.append):
-        assert command(*words) == 0
-    return reached
-
-
-def killed(child, number, *words):
-    """Run a command in a child that is killed at the point of that number."""
-    left = [number]
-
-    def strike(_):
-        if left[0] == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        left[0] -= 1
-
-    def crash():
-        with crash_points.armed(strike):
-            command(*words)
-
-    assert child(crash).wait() == -signal.SIGKILL
+    return published(tmp_path)
 
 
 def test_every_point_of_bundles_is_reached(source, tmp_path):

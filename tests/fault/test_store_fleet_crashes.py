@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import threading
 
 import pytest
+from killed_commands import WANTED, command, killed, published, rehearse
 from pypto_store import ArtifactStore, Hit, Miss, crash_points
 from pypto_store.remote import disk_cache
 from pypto_store.remote.arrival import fetch_entry
@@ -15,11 +15,8 @@ from pypto_store.remote.collections import fetch_collection
 from pypto_store.remote.engines import open_engine
 from pypto_store.remote.trust import ANYONE
 from pypto_store.remote_config import RemoteConfig
-from pypto_store.testing import GENERATED, PAYLOAD, READY, payload_builder, sample_key, snapshot
+from pypto_store.testing import PAYLOAD, snapshot
 from pypto_store.tools import pull, pushing
-from pypto_store.tools.command_line import Edge, run
-
-WANTED = [(sample_key("one"), GENERATED), (sample_key("one"), READY), (sample_key("two"), READY)]
 
 
 @pytest.fixture(autouse=True)
@@ -36,39 +33,7 @@ def _in_order(monkeypatch):
 
 @pytest.fixture
 def source(tmp_path):
-    store = ArtifactStore(tmp_path / "source")
-    for key, spec in WANTED:
-        store.get_or_build(key, spec, payload_builder(), private_parent=tmp_path / "p")
-    return tmp_path / "source"
-
-
-def command(*words):
-    return run([str(word) for word in words], Edge({}, io.StringIO(), io.StringIO()))
-
-
-def rehearse(*words):
-    """Every point that a command reaches, in order."""
-    reached = []
-    with crash_points.armed(reached.append):
-        assert command(*words) == 0
-    return reached
-
-
-def killed(child, number, *words):
-    """Run a command in a child that is killed at the point of that number."""
-    left, lock = [number], threading.Lock()
-
-    def strike(_):
-        with lock:
-            if left[0] == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            left[0] -= 1
-
-    def crash():
-        with crash_points.armed(strike):
-            command(*words)
-
-    assert child(crash).wait() == -signal.SIGKILL
+    return published(tmp_path)
 
 
 def is_whole(url, tmp_path):
