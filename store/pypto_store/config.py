@@ -63,9 +63,8 @@ class CacheConfig:
             from pypto_store.remote_config import RemoteConfig
 
             if type(self.remote) is not RemoteConfig:
-                raise TypeError(
-                    f"CacheConfig.remote must be a RemoteConfig or None, not {self.remote!r}"
-                )
+                told = type(self.remote).__name__  # a URL may have a password in it
+                raise TypeError(f"CacheConfig.remote must be a RemoteConfig or None, not a {told}")
 
 
 def check_boolean(name: str, value: object) -> None:

@@ -6,13 +6,14 @@ them.
 
 from __future__ import annotations
 
+import os
 import re
 from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, unquote_to_bytes, urlsplit, urlunsplit
 
 from pypto_store.config import check_boolean, checked_path, is_path
 from pypto_store.remote.public_key import parse_key
@@ -49,7 +50,7 @@ class TlsConfig:
         for name in ("ca", "certificate", "key"):
             value = getattr(self, name)
             if value is not None:
-                object.__setattr__(self, name, checked_path(f"TlsConfig.{name}", value))
+                object.__setattr__(self, name, _named_file(f"TlsConfig.{name}", value))
         if self.key is not None and self.certificate is None:
             raise ValueError("TlsConfig.key is of no use without TlsConfig.certificate; give both")
 
@@ -92,7 +93,7 @@ class RemoteConfig:
 
     def __post_init__(self) -> None:
         if type(self.url) is not str:
-            raise TypeError(f"RemoteConfig.url must be a str, not {self.url!r}")
+            raise TypeError(f"RemoteConfig.url must be a str, not a {type(self.url).__name__}")
         scheme, _, _ = self.url.partition("://")
         if fault := _url_fault(self.url, scheme):
             # What is wrong with an address may be where its password stands: it is not shown.
@@ -106,7 +107,8 @@ class RemoteConfig:
         if self.headers and scheme == "file":
             raise ValueError("RemoteConfig.headers: a file:// remote is sent none; leave them out")
         if self.tls is not None and type(self.tls) is not TlsConfig:
-            raise TypeError(f"RemoteConfig.tls must be a TlsConfig or None, not {self.tls!r}")
+            told = type(self.tls).__name__
+            raise TypeError(f"RemoteConfig.tls must be a TlsConfig or None, not a {told}")
         if self.tls is not None and scheme not in _ENCRYPTED_SCHEMES:
             raise ValueError(f"RemoteConfig.tls is for https:// and grpcs://, not {scheme}://")
         if type(self.timeout) not in (int, float):
@@ -129,7 +131,7 @@ class RemoteConfig:
         for name in ("credential_helper", "signing_key"):
             value = getattr(self, name)
             if value is not None:
-                object.__setattr__(self, name, checked_path(f"RemoteConfig.{name}", value))
+                object.__setattr__(self, name, _named_file(f"RemoteConfig.{name}", value))
         if self.credential_helper is not None and (fault := _helper_fault(self.url, scheme)):
             raise ValueError(f"RemoteConfig.credential_helper: {fault}")
         object.__setattr__(self, "trusted_keys", _trusted_keys(self.trusted_keys))
@@ -138,6 +140,11 @@ class RemoteConfig:
     def scheme(self) -> str:
         """What stands before :// in the URL."""
         return urlsplit(self.url).scheme
+
+    @property
+    def directory(self) -> str | None:
+        """The directory that file:// names; None for other schemes."""
+        return _directory(urlsplit(self.url).path) if self.scheme == "file" else None
 
     @property
     def shown_url(self) -> str:
@@ -172,17 +179,23 @@ def _url_fault(url: str, scheme: str) -> str | None:
         return f"must start with one of {schemes}"
     if not all(0x21 <= ord(character) <= 0x7E for character in url):
         return "must be ASCII without blanks; write other characters as %XX"
+    if "?" in url or "#" in url:
+        return "can have neither ? nor #; write them as %3F and %23"
+    if scheme != "file" and "@" in url.partition("://")[2].partition("/")[2]:
+        # Most likely it ends a password with a / in it, which would count as a host and a path.
+        return "has an @ after the first /; write %40 for it, and %2F for a / in a password"
     try:
         parts = urlsplit(url)
         host, port, user = parts.hostname, parts.port, parts.username
-    except ValueError as error:
-        return f"has no usable address ({error})"
-    if parts.query or parts.fragment or "?" in url or "#" in url:
-        return "can have neither ? nor #; write them as %3F and %23 in a path"
+    except ValueError:  # which shows what stands there
+        return (
+            "has no usable address: a port is a number up to 65535, an IPv6 address stands in [], "
+            "and other signs of a password are written as %XX"
+        )
     if scheme == "file":
         if parts.netloc not in ("", "localhost"):
             return "of file:// must have three slashes and an absolute directory: file:///var/cache"
-        if not parts.path.startswith("/") or not is_path(unquote(parts.path)):
+        if not parts.path.startswith("/") or not is_path(_directory(parts.path)):
             return "of file:// must name an absolute directory: file:///var/cache"
         return None
     if not host:
@@ -200,6 +213,23 @@ def _url_fault(url: str, scheme: str) -> str | None:
     return None
 
 
+def _directory(path: str) -> str:
+    """What the path of a file:// URL is called here: its %XX are bytes, as the system's names."""
+    return os.fsdecode(unquote_to_bytes(path))
+
+
+def _named_file(name: str, value: object) -> Path:
+    """What the field `name` was given, as the path of a file; never shown if it is its content."""
+    if isinstance(value, (str, os.PathLike)) and is_content(os.fspath(value)):
+        raise ValueError(f"{name} wants the name of a file, and was given what is in one")
+    return checked_path(name, value)
+
+
+def is_content(text: object) -> bool:
+    """Whether what is to name a file is rather what is in one, which may be a private key."""
+    return isinstance(text, str) and ("\n" in text or "PRIVATE KEY" in text)
+
+
 def _headers(value: object) -> tuple[tuple[str, str], ...]:
     """Checked headers; a value is never part of a message."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
@@ -210,7 +240,10 @@ def _headers(value: object) -> tuple[tuple[str, str], ...]:
             raise TypeError("RemoteConfig.headers must be (name, value) pairs of str")
         name, text = item
         if re.fullmatch(_HEADER_NAME, name) is None:
-            raise ValueError(f"RemoteConfig.headers: {name!r} is no name of a header")
+            # It may be a value, put in the wrong place.
+            raise ValueError(
+                f"RemoteConfig.headers: number {len(pairs) + 1} has a name that no header can have"
+            )
         if name.lower() in _OWN_HEADERS:
             raise ValueError(f"RemoteConfig.headers: {name} is set by the client; leave it out")
         if re.fullmatch(_HEADER_VALUE, text) is None:

@@ -18,13 +18,14 @@ Messages name the variable, and never repeat an address or the value of a header
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, cast
 
-from pypto_store.remote_config import RemoteConfig, TlsConfig
+from pypto_store.remote_config import RemoteConfig, TlsConfig, is_content
 
 REMOTE_VARIABLE = "PYPTO_CACHE_REMOTE"
 REMOTE_READONLY_VARIABLE = "PYPTO_CACHE_REMOTE_READONLY"
@@ -94,7 +95,11 @@ def remote_from_environment(environ: Mapping[str, str]) -> RemoteConfig | None:
 def trusted_keys_from_environment(environ: Mapping[str, str]) -> tuple[str, ...]:
     """The keys that entries must be signed with; none if nobody asks. ValueError as above."""
     path = _path(environ.get(REMOTE_TRUSTED_KEYS_VARIABLE), REMOTE_TRUSTED_KEYS_VARIABLE)
-    return () if path is None else read_trusted_keys(path, REMOTE_TRUSTED_KEYS_VARIABLE)
+    if path is None:
+        return ()
+    if path.is_fifo():  # every request reads it, and all but the first would wait for ever
+        raise ValueError(f"{REMOTE_TRUSTED_KEYS_VARIABLE}: {path} is a pipe; name a file")
+    return read_trusted_keys(path, REMOTE_TRUSTED_KEYS_VARIABLE)
 
 
 def signing_key_from_environment(environ: Mapping[str, str]) -> Path | None:
@@ -117,6 +122,7 @@ def read_trusted_keys(path: Path, given_by: str) -> tuple[str, ...]:
         ) from None
     if len(data) > _KEYS_LIMIT:
         raise ValueError(f"{given_by}: {path} has more than {_KEYS_LIMIT} bytes; is it the file?")
+    data = data.removeprefix(codecs.BOM_UTF8)
     lines = (line.partition(b"#")[0].strip() for line in data.splitlines())
     keys = tuple(line.decode("utf-8", "backslashreplace") for line in lines if line)
     if not keys:
@@ -148,6 +154,8 @@ def _text(value: str | None, name: str) -> str | None:
 
 def _path(value: str | None, name: str) -> Path | None:
     text = _text(value, name)
+    if is_content(text):
+        raise ValueError(f"{name} wants the name of a file, and was given what is in one")
     return None if text is None else Path(text)
 
 

@@ -19,7 +19,6 @@ import stat
 import uuid
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING
-from urllib.parse import unquote_to_bytes, urlsplit
 
 from pypto_store.outcomes import reason_of
 from pypto_store.remote.blob_store import (
@@ -100,7 +99,8 @@ class _Directory:
 
     def __init__(self, config: RemoteConfig) -> None:
         # Paths are bytes, which need not be UTF-8.
-        self._root = os.fsdecode(unquote_to_bytes(urlsplit(config.url).path))
+        assert config.directory is not None  # of every file://
+        self._root = config.directory
         self._url = config.shown_url
         self._touching = not config.readonly
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 
 import pytest
-from pypto_store import RemoteConfig
+from pypto_store import CacheConfig, RemoteConfig
 from pypto_store.remote_config import TlsConfig
 
 
@@ -68,6 +69,53 @@ def test_impossible_urls_are_refused_and_not_shown(url, says):
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://name:secret/word@host",
+        "https://name:12/secret@host",
+        "grpcs://name:secret/word@host",
+        "https://name:[secret]@host",
+        "https://name:secret#word@host",
+        "https://name:secret?@host",
+        "https://[secret]",
+        "https://name:secret",
+        b"https://name:secret@host",
+        ("https://name:secret@host",),
+    ],
+)
+def test_no_message_shows_what_may_be_a_password(url):
+    with pytest.raises((TypeError, ValueError), match=r"RemoteConfig\.url") as caught:
+        RemoteConfig(url)
+    assert "secret" not in str(caught.value)
+    with pytest.raises(TypeError, match=r"CacheConfig\.remote") as caught:
+        CacheConfig(remote=url)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("field", ["signing_key", "credential_helper"])
+def test_a_key_in_place_of_its_file_is_not_shown(field):
+    pem = "-----BEGIN PRIVATE KEY-----\nsecret\n-----END PRIVATE KEY-----\n"
+    for text in (pem, pem.replace("\n", " ")):
+        with pytest.raises(ValueError, match=rf"{field} wants the name of a file") as caught:
+            RemoteConfig("https://x", **{field: text})
+        assert "secret" not in str(caught.value)
+        with pytest.raises(ValueError, match=r"TlsConfig\.key") as caught:
+            TlsConfig(certificate="/c.pem", key=Path(text))  # type: ignore[arg-type]
+        assert "secret" not in str(caught.value)
+
+
+def test_a_value_in_place_of_a_header_s_name_is_not_shown():
+    with pytest.raises(ValueError, match=r"number 2 has a name") as caught:
+        RemoteConfig("https://x", headers=(("A", "b"), ("Bearer secret", "x")))
+    assert "secret" not in str(caught.value)
+
+
+def test_the_directory_of_file_is_what_its_bytes_say():
+    assert RemoteConfig("file:///a%20b/%C3%A9/%ff").directory == os.fsdecode(b"/a b/\xc3\xa9/\xff")
+    assert RemoteConfig("https://x/a").directory is None
+
+
 H = "http://x"
 KEY = "ed25519:" + base64.b64encode(bytes(range(32))).decode()
 
@@ -78,8 +126,8 @@ KEY = "ed25519:" + base64.b64encode(bytes(range(32))).decode()
         ({"url": "file:///x", "instance": "main"}, "instance"),
         ({"url": H, "instance": "main"}, "instance"),
         ({"url": "file:///x", "headers": (("A", "b"),)}, "headers"),
-        ({"url": H, "headers": (("a b", "x"),)}, "'a b'"),
-        ({"url": H, "headers": (("", "x"),)}, "no name"),
+        ({"url": H, "headers": (("a b", "x"),)}, "number 1 has a name"),
+        ({"url": H, "headers": (("", "x"),)}, "number 1 has a name"),
         ({"url": H, "headers": (("A", "secret\r\nB: c"),)}, "value of A"),
         ({"url": H, "headers": (("A", " secret"),)}, "value of A"),
         ({"url": H, "headers": (("A", "secrét"),)}, "value of A"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from base64 import b64encode
 from pathlib import Path
 
@@ -148,6 +149,27 @@ def test_a_file_of_keys_is_bounded_and_need_not_be_text(tmp_path):
         read_trusted_keys(keys, "x")
     with pytest.raises(ValueError, match="Is a directory"):
         read_trusted_keys(tmp_path, "x")
+
+
+def test_editors_of_other_systems_may_write_a_file_of_keys(tmp_path):
+    place = tmp_path / "keys"
+    place.write_bytes(b"\xef\xbb\xbf# ours\r\n" + KEY.encode() + b"\r\n" + KEY.encode())
+    assert read_trusted_keys(place, "X") == (KEY, KEY)
+    place.write_bytes(b"\xef\xbb\xbf" + KEY.encode())
+    assert read_trusted_keys(place, "X") == (KEY,)
+
+
+def test_a_pipe_of_keys_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "keys")
+    with pytest.raises(ValueError, match=f"{URL}_TRUSTED_KEYS.*is a pipe"):
+        remote_from_environment(environ(TRUSTED_KEYS=str(tmp_path / "keys")))
+
+
+@pytest.mark.parametrize("name", ["SIGNING_KEY", "TLS_KEY", "TRUSTED_KEYS", "CREDENTIAL_HELPER"])
+def test_a_key_in_place_of_its_file_is_not_shown(name):
+    with pytest.raises(ValueError, match=f"{URL}_{name}") as caught:
+        remote_from_environment(environ(**{name: "-----BEGIN PRIVATE KEY-----\nsecret"}))
+    assert "secret" not in str(caught.value)
 
 
 def test_a_key_that_is_none_is_named(tmp_path):
