@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from entry_faults import Breaking, Endless, FailingEngine, RecordingEngine, losing, lying
 from forged_entries import CONTENT, KEY, LARGE, NAME, Truth
+from pypto_store import ArtifactStore, Published
 from pypto_store.paths import MANIFEST_NAME
 from pypto_store.remote import arrival
 from pypto_store.remote.arrival import fetch_entry
@@ -20,6 +21,7 @@ from pypto_store.remote.batches import SMALL_BLOB
 from pypto_store.remote.blob_store import (
     BlobDigest,
     CorruptBlob,
+    RejectedEntry,
     RemoteFault,
     RemoteUnavailable,
 )
@@ -27,7 +29,7 @@ from pypto_store.remote.entry_testing import fetched, publish
 from pypto_store.remote.memory import MemoryRemote
 from pypto_store.remote.sending import send_entry
 from pypto_store.remote.trust import ANYONE
-from pypto_store.testing import READY, sample_key, snapshot
+from pypto_store.testing import PAYLOAD, READY, payload_builder, sample_key, snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -215,3 +217,36 @@ def test_payload_names_may_be_odd(tmp_path: Path) -> None:
     assert fetched(remote.open(), key, READY, tmp_path / "got") == entry.manifest
     for name in names:
         assert (tmp_path / "got" / name).read_bytes() == name.encode()
+
+
+@pytest.mark.parametrize("spelled", [None, b"\xe9.txt"])
+def test_names_that_are_others_here_are_rejected_before_payload_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spelled: bytes | None
+) -> None:
+    def fill(directory: Path) -> None:
+        payload_builder(PAYLOAD)(directory)
+        (directory / "\xe9.txt").write_bytes(b"x")
+
+    key, remote = sample_key(), MemoryRemote()
+    store = ArtifactStore(tmp_path / "root")
+    made = store.get_or_build(key, READY, fill, private_parent=tmp_path / "private")
+    assert isinstance(made, Published)
+    send_entry(remote.open(), "file:///there", made.entry, ANYONE, None)
+    real = os.fsencode
+
+    def fsencode(name: str) -> bytes:
+        """As in a locale of ASCII, or of Latin-1."""
+        if name.isascii():
+            return real(name)
+        if spelled is None:
+            raise UnicodeEncodeError("ascii", name, 0, 1, "ordinal not in range")
+        return spelled
+
+    engine = RecordingEngine(remote.open())
+    (tmp_path / "place").mkdir()
+    with monkeypatch.context() as locale:
+        locale.setattr(os, "fsencode", fsencode)
+        with pytest.raises(RejectedEntry, match=r"'\\xe9.txt' is no name of a file here"):
+            fetch_entry(engine, "file:///there", key, READY, str(tmp_path / "place"), ANYONE)
+    assert not os.listdir(tmp_path / "place")
+    assert engine.read == []

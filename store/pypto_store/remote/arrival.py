@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 from pypto_store.entry import write_all
 from pypto_store.layout import DIRECTORY_MODE, EXECUTABLE_MODE, FILE_MODE
 from pypto_store.remote.batches import SMALL_BLOB, batches
-from pypto_store.remote.blob_store import CHUNK
+from pypto_store.remote.blob_store import CHUNK, RejectedEntry
 from pypto_store.remote.entry_name import entry_name
 from pypto_store.remote.inventory import EntryReader, blob_of
 from pypto_store.removal import remove_tree
@@ -44,7 +45,8 @@ def fetch_entry(
     A miss is also an entry of which a blob is gone. engine: one of `open_engine`, whose blobs are
     verified, or a wrapper of one. url: the remote, for faults.
 
-    RejectedEntry for an entry that is none of `key` and `spec`, or that `trust` does not accept;
+    RejectedEntry for an entry that is none of `key` and `spec`, that `trust` does not accept, or
+    that has names which the system cannot write;
     any other RemoteFault as the engine raises it; OSError when the files cannot be written, or
     when `directory` is not an empty directory. Without a manifest, `directory` is empty again.
     """
@@ -55,6 +57,15 @@ def fetch_entry(
     inventory = EntryReader(engine.blobs, url, name).decide(entry, key, spec, trust)
     if inventory is None:
         return None
+    for record in inventory.manifest.files:
+        if not _can_be_spelled(record.path):
+            raise RejectedEntry(
+                url=url,
+                operation=f"use entry {name}",
+                reason=f"{record.path!a} is no name of a file here, where names are written in "
+                f"{sys.getfilesystemencoding()}",
+                remedy="run Python with names in UTF-8 (PYTHONUTF8=1)",
+            )
     if os.listdir(directory):
         raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), directory)
     filled = False
@@ -62,8 +73,16 @@ def fetch_entry(
         filled = _Filling(engine.blobs, directory, inventory.manifest.files).complete()
     finally:
         if not filled:
-            _empty(directory)
+            empty(directory)
     return inventory.manifest if filled else None
+
+
+def _can_be_spelled(path: str) -> bool:
+    """Whether a file of that name has the same name for those who write names in UTF-8."""
+    try:
+        return os.fsencode(path) == path.encode()
+    except UnicodeEncodeError:
+        return False
 
 
 class _Filling:
@@ -137,7 +156,7 @@ class _Filling:
         return os.open(f"{self._directory}/{record.path}", _NEW_FILE, mode)
 
 
-def _empty(directory: str) -> None:
+def empty(directory: str) -> None:
     """Remove everything below a directory that was empty before."""
     with suppress(OSError):
         for name in os.listdir(directory):
