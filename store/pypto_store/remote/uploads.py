@@ -56,13 +56,17 @@ class Uploads:
                 return False
             self._jobs.append(job)
             if not self._running:
+                thread = threading.Thread(target=self._run, name="pypto-upload", daemon=True)
                 self._running = True
                 try:
-                    threading.Thread(target=self._run, name="pypto-upload", daemon=True).start()
+                    thread.start()
                 except RuntimeError:  # the interpreter is shutting down, or there are too many
                     self._running = False
                     self._jobs.pop()
                     return False
+                except BaseException:  # an interrupt; nobody else would run what comes later
+                    self._running = thread.is_alive()
+                    raise
             return True
 
     def _run(self) -> None:

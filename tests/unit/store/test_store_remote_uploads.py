@@ -53,6 +53,20 @@ def test_jobs_run_elsewhere_one_after_another(uploads):
     assert threading.get_ident() not in {thread for _, thread in done}
 
 
+def test_an_interrupt_while_the_thread_is_started_stops_nobody_after_it(uploads, monkeypatch):
+    queue, done = uploads(), []
+
+    def start(thread):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(threading.Thread, "start", start)
+        queue.submit(lambda: done.append(1))
+    assert queue.submit(lambda: done.append(2))
+    assert queue.flush(LONG)
+    assert done == [1, 2]
+
+
 def test_there_is_no_thread_while_there_is_nothing_to_do(uploads):
     before, queue, gate = threading.active_count(), uploads(), Gate()
     assert queue.flush(0)
