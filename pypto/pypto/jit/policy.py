@@ -94,14 +94,30 @@ def capture_policy(config: CacheConfig, environ: Mapping[str, str], cwd: str) ->
     """
     if not config.enabled:
         return CachePolicy(None, False, (), None)
-    root = _default_root(environ) if config.root is None else config.root
+    given = _default_root(environ) if config.root is None else config.root
+    root = _followed(os.path.realpath(os.path.join(cwd, given)))
     return CachePolicy(
-        root=_followed(os.path.realpath(os.path.join(cwd, root))),
+        root=root,
         readonly=config.readonly,
         extra_source_paths=tuple(os.path.join(cwd, path) for path in config.extra_source_paths),
         extra_fingerprint=config.extra_fingerprint,
-        remote=None if config.remote is None else _with_absolute_files(config.remote, cwd),
+        remote=None if config.remote is None else _usable(config.remote, cwd, root),
     )
+
+
+def _usable(remote: RemoteConfig, cwd: str, root: str) -> RemoteConfig:
+    """`remote` with absolute paths; ValueError for a directory of the root's own.
+
+    A disk cache has files of the same names as a root: they would write into each other's.
+    """
+    if remote.directory is not None:
+        place = os.path.realpath(remote.directory)
+        if os.path.commonpath((place, root)) == root:
+            raise ValueError(
+                f"the remote {remote.shown_url} lies inside the cache root {root}; "
+                "name a directory beside it"
+            )
+    return _with_absolute_files(remote, cwd)
 
 
 def _with_absolute_files(remote: RemoteConfig, cwd: str) -> RemoteConfig:
