@@ -13,7 +13,8 @@ first, and its READY hit asks nobody.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,12 +28,14 @@ from pypto.jit.artifacts import (
     ready_spec,
 )
 from pypto.jit.building import Meter, Recipe
+from pypto.jit.fitness import misfit
 from pypto.jit.placement import fresh_directory, writing_below
 from pypto.jit.private import PrivateBuilds
 from pypto.jit.recovery import RecoveringStorage, StoredFileLost, file_check
 from pypto.jit.source import texts_now
 from pypto.jit.statistics import Counter, Statistics
 from pypto.runtime.compiled_program import CompiledProgram
+from pypto.runtime.errors import ArtifactError
 from pypto.runtime.kernel_config import KernelConfig
 from pypto.runtime.storage import (
     PayloadBuilder,
@@ -55,6 +58,32 @@ from pypto_store import (
     Published,
     StorageError,
 )
+
+
+class _Misfit(Exception):
+    """The valid entry in `slot` describes no artifact: its author, or a remote's, erred or lied."""
+
+    def __init__(self, slot: Invalid) -> None:
+        super().__init__(slot.reason)
+        self.slot = slot
+
+
+@contextmanager
+def _read_as_artifact(entry: Entry) -> Iterator[None]:
+    try:
+        yield
+    except ArtifactError as error:
+        raise _Misfit(Invalid(entry.directory, str(error))) from error
+
+
+def _check_fitness(entry: Entry) -> None:
+    """StoredFileLost for an entry of binaries that describes none."""
+    try:
+        reason = misfit(entry.manifest, entry.directory)
+    except OSError as error:
+        raise StoredFileLost(entry.directory, error) from error
+    if reason is not None:
+        raise StoredFileLost(entry.directory, EntryChanged(f"{entry.directory}: {reason}"))
 
 
 @dataclass(slots=True)
@@ -86,7 +115,9 @@ class Persistent:
         except EntryChanged as error:
             # Between its validation and the reading of its description, a moment later.
             self._reject(Invalid(f"an entry of {self.key.digest.hex}", str(error)))
-            return self.private.fresh()
+        except _Misfit as error:
+            self._reject(error.slot)
+        return self.private.fresh()
 
     def _restore_or_build(self) -> CompiledProgram:
         ready = self._hinted_ready()
@@ -94,8 +125,9 @@ class Persistent:
             return self._from_ready(ready)
         generated = self._found(self.store.lookup_generated(self.key))
         if generated is not None:
+            program = self._from_generated(generated, None)
             self.statistics.add(Counter.GENERATED_HITS)
-            return self._from_generated(generated, None)
+            return program
         discovered = self._found(self.store.discover_ready(self.key, self._specs.derive))
         if discovered is not None:
             return self._from_ready(discovered)
@@ -153,20 +185,24 @@ class Persistent:
     # -- restoring --------------------------------------------------------------------------
 
     def _from_ready(self, entry: Entry) -> CompiledProgram:
+        with _read_as_artifact(entry):
+            payload = ready_payload(
+                entry, self._specs.config_of(entry), self._directory(), file_check(entry)
+            )
+            meta = meta_of(entry)
         self.statistics.add(Counter.READY_HITS)
-        payload = ready_payload(
-            entry, self._specs.config_of(entry), self._directory(), file_check(entry)
-        )
         return CompiledProgram(
             RecoveringStorage(payload, self._rebuild),
-            meta_of(entry),
+            meta,
             sources=self.recipe.snapshot.source_map(),
         )
 
     def _from_generated(
         self, entry: Entry, program: Program | None, *, shared: bool = True
     ) -> CompiledProgram:
-        config = self._specs.config_of(entry)
+        with _read_as_artifact(entry):
+            config = self._specs.config_of(entry)
+            meta = meta_of(entry)
         payload = PendingPayload(
             entry.path,
             directory=self._directory(),
@@ -177,7 +213,7 @@ class Persistent:
         )
         return CompiledProgram(
             RecoveringStorage(payload, self._rebuild),
-            meta_of(entry),
+            meta,
             program=program,
             sources=self.recipe.snapshot.source_map(),
         )
@@ -264,6 +300,8 @@ class Persistent:
         if isinstance(result, Private):
             self._count_failure(result.failure, result.reason)
             return Publication(result.path, shared=False)
+        if isinstance(result, Hit):
+            _check_fitness(result.entry)
         shared = self._tell(result)
         return Publication(result.entry.path, shared=shared, verify=file_check(result.entry))
 

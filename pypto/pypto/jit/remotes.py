@@ -6,9 +6,11 @@ A request that its root answers makes none, and imports nothing of them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pypto.jit import log
+from pypto.jit.fitness import misfit
 from pypto.jit.statistics import Counter, Statistics
 
 if TYPE_CHECKING:
@@ -16,6 +18,11 @@ if TYPE_CHECKING:
     from pypto_store.manifest import Manifest
     from pypto_store.remote.tier import RemoteTier
     from pypto_store.remote_store import Remote
+
+
+# Remotes that are kept. More of them are one remote whose credentials change all the time, and each
+# would keep its connections for as long as the process lives.
+_KEPT = 16
 
 
 class Remotes:
@@ -37,7 +44,12 @@ class Remotes:
             from pypto_store.remote.tier import RemoteTier
 
             # Making one opens nothing, so that of two threads one may make it in vain.
-            tier = self._tiers.setdefault(config, RemoteTier(config, _Observer(self._statistics)))
+            made = RemoteTier(config, _Observer(self._statistics), misfit=misfit)
+            tier = self._tiers.setdefault(config, made)
+            while len(self._tiers) > _KEPT:
+                # Collected, with its connections, once its uploads are done.
+                with suppress(KeyError, RuntimeError):
+                    del self._tiers[next(iter(self._tiers))]
         return tier
 
     def flush(self, timeout: float) -> bool:

@@ -22,8 +22,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from pypto_store.remote.afresh import AfreshEngine
-from pypto_store.remote.arrival import fetch_entry
-from pypto_store.remote.blob_store import CorruptBlob, RemoteUnavailable
+from pypto_store.remote.arrival import empty, fetch_entry
+from pypto_store.remote.blob_store import CorruptBlob, RejectedEntry, RemoteUnavailable
 from pypto_store.remote.breaker import Breaker, BreakingEngine
 from pypto_store.remote.engines import open_engine
 from pypto_store.remote.entry_name import entry_name
@@ -74,11 +74,18 @@ class RemoteObserver(Protocol):
         ...
 
 
+class Misfit(RejectedEntry):
+    """An entry that is what its name says, and that whoever asked for it cannot use."""
+
+
 class RemoteTier:
     """One remote of one process. Safe for threads and across fork.
 
     Nothing is opened before the first use. Keep one object per remote: what it found out about the
-    remote, and what waits to be uploaded, belong to the object. clock: nanoseconds that only grow.
+    remote, and what waits to be uploaded, belong to the object.
+
+    clock: nanoseconds that only grow. misfit: why what arrived in a directory, with this manifest,
+    is of no use to its reader, which is then a fault as if it were damaged; None if it is of use.
     """
 
     def __init__(
@@ -88,12 +95,14 @@ class RemoteTier:
         *,
         clock: Callable[[], int] = time.perf_counter_ns,
         open_engine: Callable[[RemoteConfig], Engine] = open_engine,
+        misfit: Callable[[Manifest, str], str | None] = lambda manifest, directory: None,
     ) -> None:
         self._config = config
         self._url = config.shown_url
         self._observer = observer
         self._clock = clock
         self._open_engine = open_engine
+        self._misfit = misfit
         self._breaker = Breaker(self._url, clock)
         self._report = ReportedOnce()
         self._uploads = Uploads(patience=config.timeout, abandon=self.close)
@@ -114,12 +123,11 @@ class RemoteTier:
         """
         begun = self._clock()
         try:
-            engine = self._engine_for_a_request()
-            manifest = fetch_entry(engine, self._url, key, spec, directory, self._trust)
+            manifest = self._fetch(key, spec, directory)
         except OSError:
             raise  # engines let none of a remote's out: it is of the directory
         except Exception as error:  # noqa: BLE001 - no trouble of a remote fails a request
-            if isinstance(error, CorruptBlob):
+            if isinstance(error, (CorruptBlob, Misfit)):
                 self._remember_damage(entry_name(key, spec).digest)
             self._tell(error, begun)
             return None
@@ -172,6 +180,19 @@ class RemoteTier:
         if engine is not None:
             engine.close()
 
+    def _fetch(self, key: ArtifactKey, spec: ArtifactSpec, directory: str) -> Manifest | None:
+        engine = self._engine_for_a_request()
+        manifest = fetch_entry(engine, self._url, key, spec, directory, self._trust)
+        if manifest is not None and (reason := self._misfit(manifest, directory)):
+            empty(directory)
+            raise Misfit(
+                url=self._url,
+                operation=f"use entry {entry_name(key, spec).digest}",
+                reason=reason,
+                remedy="it is not used, and replaced by whoever builds it and may write there",
+            )
+        return manifest
+
     def _upload(self, entry: Entry) -> None:
         if self._breaker.writes.refused:
             return  # told when it was
@@ -190,7 +211,8 @@ class RemoteTier:
         with claimed(self._url, config.instance, str(name), patience=config.timeout):
             engine = self._engine_for_a_request()
             if name in self._damaged:
-                # A remote that lost bytes of a blob still says that it has it.
+                # A remote that lost bytes of a blob still says that it has it, and an entry that
+                # nobody can use looks as good as any.
                 engine = AfreshEngine(engine)
             sent = send_entry(engine, self._url, entry, self._trust, signer)
         self._damaged.pop(name, None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +157,37 @@ def test_equal_remotes_share_a_tier_and_a_store(tmp_path: Path) -> None:
     assert stores.flush_remotes(1.0)
 
 
+def test_a_remote_inside_the_root_is_refused(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    (tmp_path / "link").symlink_to(root)
+
+    def captured(directory: Path) -> Any:
+        remote = RemoteConfig(directory.as_uri())
+        return capture_policy(CacheConfig(enabled=True, root=root, remote=remote), {}, "/").remote
+
+    for inside in (
+        root,
+        root / "artifacts",
+        tmp_path / "link" / "x",
+        tmp_path / "a" / ".." / "root",
+    ):
+        with pytest.raises(ValueError, match="inside the cache root"):
+            captured(inside)
+    for outside in (tmp_path, tmp_path / "root2", tmp_path / "a"):
+        assert captured(outside).directory == str(outside)
+
+
+def test_remotes_whose_credentials_change_do_not_pile_up() -> None:
+    remotes = Remotes(Statistics(), lambda: 0)
+    made = [
+        weakref.ref(remotes.tier(RemoteConfig("http://x", headers=(("A", str(number)),))))
+        for number in range(100)
+    ]
+    gc.collect()
+    assert sum(tier() is not None for tier in made) == 16
+    assert made[-1]() is remotes.tier(RemoteConfig("http://x", headers=(("A", "99"),)))
+
+
 def test_threads_that_need_a_tier_at_once_get_one() -> None:
     remotes = Remotes(Statistics(), lambda: 0)
     found: list[Any] = []
@@ -172,7 +205,9 @@ def test_threads_that_need_a_tier_at_once_get_one() -> None:
     assert len(found) == 8 and len(set(map(id, found))) == 1
 
 
-def test_what_a_remote_answers_is_counted(tmp_path: Path) -> None:
+def test_what_a_remote_answers_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # What the tests of the store publish is no program.
+    monkeypatch.setattr("pypto.jit.remotes.misfit", lambda manifest, directory: None)
     ticks = iter(range(0, 1000, 10))
     statistics = Statistics()
     stores = Stores(statistics, lambda: next(ticks))
