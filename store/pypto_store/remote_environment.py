@@ -11,8 +11,9 @@
     PYPTO_CACHE_REMOTE_TRUSTED_KEYS      a file of public keys, one a line
     PYPTO_CACHE_REMOTE_SIGNING_KEY       a file with a private key
 
-A variable that is set and empty is a mistake and said to be one: whoever wrote a name there that
-came out empty must not end up with another remote, or with one that nobody is asked to vouch for.
+A variable that is set and empty is a mistake and said to be one, and so is one whose name is nearly
+one of these: whoever wrote a name there that came out empty, or TRUSTED_KEY, must not end up with
+another remote, or with one that nobody is asked to vouch for.
 Messages name the variable, and never repeat an address or the value of a header.
 """
 
@@ -57,6 +58,18 @@ _NAMES: Mapping[str, str] = MappingProxyType(
         "TlsConfig.key": REMOTE_TLS_KEY_VARIABLE,
     }
 )
+# All that may follow the name of the address, and how like one of them a mistake looks: far from
+# what a Kubernetes service of a similar name puts into every container (..._SERVICE_HOST).
+_FURTHER = tuple(
+    name.removeprefix(f"{REMOTE_VARIABLE}_")
+    for name in (
+        *(REMOTE_READONLY_VARIABLE, REMOTE_INSTANCE_VARIABLE, REMOTE_HEADERS_VARIABLE),
+        *(REMOTE_TLS_CA_VARIABLE, REMOTE_TLS_CERTIFICATE_VARIABLE, REMOTE_TLS_KEY_VARIABLE),
+        *(REMOTE_TIMEOUT_VARIABLE, REMOTE_UPLOAD_VARIABLE, REMOTE_CREDENTIAL_HELPER_VARIABLE),
+        *(REMOTE_TRUSTED_KEYS_VARIABLE, REMOTE_SIGNING_KEY_VARIABLE),
+    )
+)
+_ALIKE = 0.68
 _NAME = r"(?:RemoteConfig|TlsConfig)\.[a-z_]+"
 _SWITCH = {"0": False, "1": True}
 _KEYS_LIMIT = 64 * 1024  # bytes of a file of public keys
@@ -94,6 +107,7 @@ def remote_from_environment(environ: Mapping[str, str]) -> RemoteConfig | None:
 
 def trusted_keys_from_environment(environ: Mapping[str, str]) -> tuple[str, ...]:
     """The keys that entries must be signed with; none if nobody asks. ValueError as above."""
+    _refuse_misspelt(environ)
     path = _path(environ.get(REMOTE_TRUSTED_KEYS_VARIABLE), REMOTE_TRUSTED_KEYS_VARIABLE)
     if path is None:
         return ()
@@ -144,6 +158,16 @@ def parsed_header(line: str, given_by: str) -> tuple[str, str]:
     if not colon:
         raise ValueError(f"{given_by}: a header is written `Name: value`, and one has no colon")
     return name.strip(), value.strip()
+
+
+def _refuse_misspelt(environ: Mapping[str, str]) -> None:
+    start = f"{REMOTE_VARIABLE}_"
+    for name in environ:
+        if name.startswith(start) and (end := name.removeprefix(start)) not in _FURTHER:
+            import difflib  # most processes have no such name
+
+            if meant := difflib.get_close_matches(end, _FURTHER, 1, _ALIKE):
+                raise ValueError(f"{name} is not read; is {start}{meant[0]} meant? unset it if not")
 
 
 def _text(value: str | None, name: str) -> str | None:

@@ -79,6 +79,25 @@ def test_a_variable_that_is_set_and_empty_is_named(name):
         remote_from_environment(environ(**{name: ""}))
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("TRUSTED_KEY", "TRUSTED_KEYS"), ("SIGNNG_KEY", "SIGNING_KEY"), ("READ_ONLY", "READONLY")],
+)
+def test_a_variable_that_is_misspelt_is_not_passed_over(name, meant):
+    misspelt = {f"{URL}_{name}": "x"}
+    with pytest.raises(ValueError, match=f"{URL}_{name} is not read; is {URL}_{meant} meant"):
+        remote_from_environment(environ() | misspelt)
+    with pytest.raises(ValueError, match=f"{URL}_{meant}"):
+        trusted_keys_from_environment(misspelt)
+
+
+@pytest.mark.parametrize(
+    "name", ["SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_GRPC", "PORT", "PORT_50051_TCP_ADDR"]
+)
+def test_what_kubernetes_says_of_a_service_of_that_name_is_no_mistake(name):
+    assert remote_from_environment(environ() | {f"{URL}_{name}": "x"}) is not None
+
+
 def test_an_empty_address_is_named():
     with pytest.raises(ValueError, match=f"{URL} is empty"):
         remote_from_environment({URL: ""})
