@@ -288,17 +288,19 @@ def test_blobs_that_go_between_finding_and_reading_are_a_miss(machine, told, sta
 def test_slow_blobs_are_given_up_as_a_whole(machine, told, started):
     """Every blob comes within the timeout, but all of them together do not."""
     started.append(server())
-    payload = {**PAYLOAD, **{f"large/{n}": bytes([n]) * (1 << 21) for n in range(20)}}
+    payload = {**PAYLOAD, **{f"large/{n}": bytes([n]) * (1 << 21) for n in range(5)}}
     author = machine(RemoteConfig(started[0].url, timeout=LONG))
     author.build(payload=payload)
     author.settle()
-    started[0].mood = lambda method, place: time.sleep(0.8 * SHORT)
-    built = machine(RemoteConfig(started[0].url, timeout=SHORT))
-    now = [0]
-    built.tier._clock = lambda: now.__setitem__(0, now[0] + int(0.5e9)) or now[0]
+    built, now = machine(RemoteConfig(started[0].url, timeout=LONG)), [0]
+    built.tier._clock = lambda: now[0]
+
+    def slowly(method, place):
+        now[0] += int(0.7 * LONG * 1e9)
+
+    started[0].mood = slowly
     assert built.build(payload=payload)
-    fault = built.settle().faults[0]
-    assert "the whole request has taken" in fault or "did not end in time" in fault
+    assert "the whole request has taken" in built.settle().faults[0]
 
 
 # -- time
