@@ -49,6 +49,16 @@ _MESSAGE_LIMIT = 4 << 20  # bytes; what gRPC takes unless told otherwise
 _OTHER_REMEDY = (
     "see whether it is a cache of REAPI v2 and RemoteConfig.instance a name that it knows"
 )
+# What gRPC says of servers that are up and cannot be spoken to, and where to look then. It calls
+# all of them unavailable.
+_SPOKEN_PAST = (
+    (
+        "handshake failed",
+        "check that the server's certificate is one that RemoteConfig.tls believes, and that the "
+        "server is one of grpcs://",
+    ),
+    ("http1.x server", "see whether RemoteConfig.url must begin with http:// or https://"),
+)
 _SHOWN = 300  # characters of what a server says that are repeated in a message
 
 
@@ -263,7 +273,8 @@ class ReapiServer:
         remedy = _OTHER_REMEDY
         if code in _PASSING:
             kind = RemoteUnavailable
-            remedy = "see whether the server is up, reachable and not full"
+            said = (told for sign, told in _SPOKEN_PAST if sign in reason.lower())
+            remedy = next(said, "see whether the server is up, reachable and not full")
         elif code in _REFUSED:
             kind = RemoteRefused
             remedy = "give credentials that may do it, or set RemoteConfig.readonly"

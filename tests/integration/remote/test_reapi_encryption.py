@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,7 @@ def test_a_server_of_another_authority_is_not_believed(server: ScriptedReapi) ->
     with closing(open_engine(config)) as engine, pytest.raises(RemoteUnavailable) as fault:
         engine.entries.get(ACTION)
     assert "secret" not in str(fault.value)
+    assert "certificate is one that RemoteConfig.tls believes" in fault.value.remedy
     assert server.calls == []
 
 
@@ -80,11 +83,39 @@ def test_an_unencrypted_server_is_not_spoken_to(tls: TlsConfig) -> None:
     server = ScriptedReapi()
     try:
         config = RemoteConfig(f"grpcs://{server.address}", tls=tls)
-        with closing(open_engine(config)) as engine, pytest.raises(RemoteUnavailable):
+        with closing(open_engine(config)) as engine, pytest.raises(RemoteUnavailable) as fault:
             engine.entries.get(ACTION)
+        assert "the server is one of grpcs://" in fault.value.remedy
         assert server.calls == []
     finally:
         server.stop()
+
+
+def test_a_server_of_http_is_told_from_one_that_is_down() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        answering = threading.Thread(target=_answer_as_http_does, args=(listening,), daemon=True)
+        answering.start()
+        config = RemoteConfig(f"grpc://127.0.0.1:{port}", timeout=5)
+        with closing(open_engine(config)) as engine, pytest.raises(RemoteUnavailable) as fault:
+            engine.entries.get(ACTION)
+        listening.shutdown(socket.SHUT_RDWR)
+        answering.join()
+    assert "must begin with http://" in fault.value.remedy
+
+
+def _answer_as_http_does(listening: socket.socket) -> None:
+    """To whoever comes, until nobody can come any more."""
+    while True:
+        try:
+            connection, _ = listening.accept()
+        except OSError:
+            return
+        with connection, suppress(ConnectionError):
+            connection.recv(4096)
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+            while connection.recv(4096):  # a reset could overtake the answer
+                pass
 
 
 def test_files_that_cannot_be_used_are_named_at_once(tls: TlsConfig, tmp_path: Path) -> None:
