@@ -49,6 +49,7 @@ def builds_on(machine, told, config, reason, *, reports=2):
     assert (counted.hits, counted.misses, counted.uploads) == (0, 0, 0)
     assert len(counted.faults) == 2
     assert any(reason in fault for fault in counted.faults), counted.faults
+    assert all(fault.startswith(config.shown_url) for fault in counted.faults)
     assert 1 <= len(told()) <= reports, told()
     return built
 
