@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 ENABLED_VARIABLE = "PYPTO_CACHE"
 ROOT_VARIABLE = "PYPTO_CACHE_DIR"
 READONLY_VARIABLE = "PYPTO_CACHE_READONLY"
+# As `remote_environment` has it, which is loaded only where this one is set.
 REMOTE_VARIABLE = "PYPTO_CACHE_REMOTE"
 
 _SWITCH = {"0": False, "1": True}
