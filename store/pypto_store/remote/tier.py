@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 REQUEST_TIMEOUTS = 3  # of RemoteConfig.timeout, for one fetch or upload as a whole
 _DAMAGED = 1024  # entries; so many are remembered to be damaged at the remote
-_SECOND = 1_000_000_000  # nanoseconds
 
 
 class RemoteObserver(Protocol):
