@@ -178,6 +178,12 @@ def make_directories(directory: str, group: int = 0) -> list[str]:
     return created
 
 
+def lies_inside(path: str, root: str) -> bool:
+    """Whether `path` is `root` or something below it, links followed."""
+    top = os.path.realpath(root)
+    return os.path.commonpath((os.path.realpath(path), top)) == top
+
+
 def linked_root(root: str) -> str | None:
     """Where the files of a marked root are: `root` itself, or the directory that its marker's
     target is in, where the marker is a symbolic link. None for a root without a marker.

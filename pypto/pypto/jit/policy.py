@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pypto_store import CacheConfig
-from pypto_store.layout import linked_root
+from pypto_store.layout import lies_inside, linked_root
 
 if TYPE_CHECKING:
     from pypto_store import RemoteConfig, TlsConfig
@@ -111,13 +111,11 @@ def _usable(remote: RemoteConfig, cwd: str, root: str) -> RemoteConfig:
 
     A disk cache has files of the same names as a root: they would write into each other's.
     """
-    if remote.directory is not None:
-        place = os.path.realpath(remote.directory)
-        if os.path.commonpath((place, root)) == root:
-            raise ValueError(
-                f"the remote {remote.shown_url} lies inside the cache root {root}; "
-                "name a directory beside it"
-            )
+    if remote.directory is not None and lies_inside(remote.directory, root):
+        raise ValueError(
+            f"the remote {remote.shown_url} lies inside the cache root {root}; "
+            "name a directory beside it"
+        )
     return _with_absolute_files(remote, cwd)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from pypto.jit.policy import capture_policy
 from pypto.jit.session import LEVELS
 from pypto.jit.surroundings import read_surroundings
-from pypto_store.layout import resolve
+from pypto_store.layout import lies_inside, resolve
 from pypto_store.listing import iterate_entries
 from pypto_store.remote.collections import CollectionError, check_name
 from pypto_store.remote_environment import REMOTE_VARIABLE, remote_from_environment
@@ -90,6 +90,8 @@ def destination(cache: CacheConfig | None, url: str, name: str) -> Destination:
         check_name(name)
     except (CommandError, CollectionError) as error:
         raise ValueError(f"--push: {error}") from None
+    if remote.directory is not None and lies_inside(remote.directory, policy.root):
+        raise ValueError(f"--push: {remote.shown_url} lies inside the cache root {policy.root}")
     return Destination(remote, name, policy.root)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from pypto_store.layout import lies_inside
 from pypto_store.remote.blob_store import Engine, RemoteFault
 from pypto_store.remote.engines import open_engine
 from pypto_store.remote.trust import Signer, Trust, signer_of, trust_of
@@ -131,9 +132,15 @@ def remote_of(options: argparse.Namespace, surroundings: Surroundings) -> Remote
         }
         if tls:
             fields["tls"] = replace(config.tls or TlsConfig(), **tls)
-        return replace(config, **fields)
+        config = replace(config, **fields)
     except (TypeError, ValueError) as error:
         raise CommandError(called(str(error), _NAMES)) from None
+    root = surroundings.root
+    if root and config.directory is not None and lies_inside(config.directory, root):
+        raise CommandError(
+            f"{config.shown_url} lies inside the store {root}; name a directory beside it"
+        )
+    return config
 
 
 def remote_at(url: str, environ: Mapping[str, str]) -> RemoteConfig:

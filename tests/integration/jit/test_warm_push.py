@@ -76,6 +76,13 @@ def names_of(root: Path) -> set[str]:
     }
 
 
+def test_a_remote_inside_the_root_is_refused_before_anything_is_built(house: Any) -> None:
+    assert house.root is not None
+    done = warm(house, "--push", (house.root / "remote").as_uri())
+    assert done.returncode == 2 and "lies inside the cache root" in done.stderr
+    assert not house.root.exists()
+
+
 def test_what_was_warmed_is_at_the_remote_when_the_command_ends(house: Any) -> None:
     house.write(house.KERNELS + TWO)
     remote = house.top / "remote"

@@ -111,6 +111,15 @@ def test_a_cleaning_is_not_waited_for_for_ever(root, url, command, monkeypatch, 
     assert (done.status, done.out) == (3, "")
 
 
+@pytest.mark.parametrize("name", ["push", "pull"])
+def test_a_remote_inside_the_store_is_refused_and_untouched(root, command, name):
+    before = sorted(root.rglob("*"))
+    for place in (root, root / "artifacts" / "x"):
+        done = command(name, "--root", root, "--remote", place.as_uri())
+        assert done.status == 2 and "lies inside the store" in done.err
+    assert sorted(root.rglob("*")) == before
+
+
 def test_an_empty_root_has_nothing_to_send(url, command, tmp_path):
     (tmp_path / "empty").mkdir()
     done = command("push", "--root", tmp_path / "empty", "--remote", url)
