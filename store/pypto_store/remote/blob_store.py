@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 BLOB_LIMIT = 2**63 - 1  # bytes of one blob: what REAPI can say
 ENTRY_LIMIT = 4_000_000  # bytes of one entry: every server and gRPC client takes that much
+_SHOWN = 1000  # characters of a reason
 CHUNK = 1 << 20  # bytes; a good piece to read and write at once
 SLOWEST = 1 << 20  # bytes per second; whoever moves less gets no more time for it
 
@@ -162,14 +163,22 @@ class Engine(Protocol):
         ...
 
 
+def plain(text: str) -> str:
+    """What may have been said by somebody else, as one short line that no terminal obeys."""
+    line = " ".join(text[:_SHOWN].split())
+    shown = "".join(letter if letter.isprintable() else "?" for letter in line)
+    return shown if len(text) <= _SHOWN else f"{shown}..."
+
+
 class RemoteFault(Exception):
     """Something went wrong at a remote, and this is all that can be said of it in one line.
 
     url: the remote, without credentials. operation: what was being done ("get blob <sha256>").
-    reason: what happened. remedy: what a user can do about it.
+    reason: what happened, `plain`. remedy: what a user can do about it.
     """
 
     def __init__(self, *, url: str, operation: str, reason: str, remedy: str) -> None:
+        reason = plain(reason)
         super().__init__(f"{url}: {operation}: {reason}; {remedy}")
         self.url = url
         self.operation = operation

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 
-from pypto_store.remote.blob_store import RemoteFault
+from pypto_store.remote.blob_store import RemoteFault, plain
 from pypto_store.remote.breaker import NotAsked
 
 _KINDS = 32  # reports; a remote cannot fill a log by finding new words
@@ -54,7 +54,7 @@ def describe(url: str, error: Exception) -> str:
     """One line about what went wrong with the remote at `url`."""
     if isinstance(error, RemoteFault):
         return str(error)
-    said = " ".join(str(error).split()) or "no reason given"
+    said = plain(str(error)) or "no reason given"
     if isinstance(error, ValueError):
         return f"{url}: {said}"
     return f"{url}: {type(error).__name__}: {said}"

@@ -50,3 +50,17 @@ def test_a_fault_says_everything_in_one_line():
         "do y",
     )
     assert isinstance(fault, RemoteProtocolError) and isinstance(fault, RemoteFault)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("a\n b\t\tc ", "a b c"),
+        ("\x1b[2J\x1b]0;mine\x07", "?[2J?]0;mine?"),
+        ("\u202egpj.\ud800\x9b", "?gpj.??"),
+        ("x" * 5_000_000, "x" * 1000 + "..."),
+    ],
+)
+def test_what_others_say_is_one_short_line_that_no_terminal_obeys(said, shown):
+    fault = RemoteFault(url="u", operation="o", reason=said, remedy="r")
+    assert fault.reason == shown and str(fault) == f"u: o: {shown}; r"
