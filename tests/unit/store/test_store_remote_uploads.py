@@ -59,9 +59,10 @@ def test_an_interrupt_while_the_thread_is_started_stops_nobody_after_it(uploads,
     def start(thread):
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", start)
-        queue.submit(lambda: done.append(1))
+        with pytest.raises(KeyboardInterrupt):
+            queue.submit(lambda: done.append(1))
     assert queue.submit(lambda: done.append(2))
     assert queue.flush(LONG)
     assert done == [1, 2]
