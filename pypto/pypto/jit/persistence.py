@@ -60,6 +60,10 @@ from pypto_store import (
 )
 
 
+class _ToolsUnfit(Exception):
+    """Why nothing that the tools make here may be published under the key."""
+
+
 class _Misfit(Exception):
     """The valid entry in `slot` describes no artifact: its author, or a remote's, erred or lied."""
 
@@ -233,7 +237,7 @@ class Persistent:
 
     def _build(self) -> CompiledProgram:
         recipe = self.recipe
-        unfit = recipe.snapshot.mismatch() or recipe.externs.problem or self.patched()
+        unfit = recipe.snapshot.mismatch() or recipe.externs.problem
         if unfit is not None:
             self._count_bypass(unfit)
             return self.private.fresh()
@@ -242,6 +246,10 @@ class Persistent:
         made: list[Program] = []
 
         def generate(directory: Path) -> None:
+            # Not before the store had its say: what a remote has was made by tools elsewhere, and
+            # there may be none here.
+            if (reason := self.patched()) is not None:
+                raise _ToolsUnfit(reason)
             self.meter.stage(
                 Counter.GENERATION_BUILDS, lambda: made.append(self.recipe.generate(directory))
             )
@@ -251,10 +259,14 @@ class Persistent:
                 return f"the source of kernel {self.recipe.name!r} changed during its build"
             return self.recheck()
 
-        with writing_below(str(self.parent)):
-            result = self.store.get_or_build(
-                self.key, GENERATED, generate, private_parent=self.parent, recheck=recheck
-            )
+        try:
+            with writing_below(str(self.parent)):
+                result = self.store.get_or_build(
+                    self.key, GENERATED, generate, private_parent=self.parent, recheck=recheck
+                )
+        except _ToolsUnfit as error:
+            self._count_bypass(str(error))
+            return self.private.fresh()
         # Whoever did not build has no program to show, wherever the winner was.
         program = made[0] if made else None
         if isinstance(result, Private):

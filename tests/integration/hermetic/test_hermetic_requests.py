@@ -72,3 +72,25 @@ except ValueError as error:
 """
     shell = Shell({**environ, "PYPTO_CACHE": cache, "PYPTO_CACHE_DIR": str(tmp_path)})
     assert complaint in place.do(code, str(place.modules), shell=shell)["error"]
+
+
+def test_a_machine_with_the_description_alone_runs_what_a_remote_has(
+    place: Place, tmp_path: Path
+) -> None:
+    remote = {"PYPTO_CACHE_REMOTE": (tmp_path / "remote").as_uri()}
+    builder = request(place, PYPTO_CACHE_DIR=str(tmp_path / "builder"), **remote)
+    assert builder["error"] is None
+    alone = tmp_path / "alone/identity.json"
+    alone.parent.mkdir()
+    alone.write_bytes(place.description.read_bytes())
+    here = {"PYPTO_TOOLCHAIN": str(alone), "PATH": str(tmp_path)}
+    server = request(place, PYPTO_CACHE_DIR=str(tmp_path / "server"), **here, **remote)
+    assert server["error"] is None
+    assert server["key"] == builder["key"]
+    stats = server["stats"]
+    counted = ("remote_hits", "generation_builds", "binary_builds", "bypasses")
+    assert [stats[name] for name in counted] == [2, 0, 0, 0]  # type: ignore[index]
+    # Without the remote it is as before: nothing is published by tools that are not there.
+    lost = request(place, PYPTO_CACHE_DIR=str(tmp_path / "lost"), **here)
+    assert lost["key"] is None
+    assert lost["stats"]["bypasses"] == 1  # type: ignore[index]
