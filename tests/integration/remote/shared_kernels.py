@@ -30,7 +30,7 @@ import pypto.language as pl
 @pl.jit
 def kernel(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
     with pl.at(level=pl.Level.CORE_GROUP):
-        out = pl.store(pl.mul(pl.load(x, [0, 0], [16, 64]), 3.0), [0, 0], out)
+        out = pl.store(pl.mul(pl.load(x, [0, 0], [16, 64]), %s), [0, 0], out)
     return out
 """
 
@@ -53,7 +53,7 @@ if job["run"]:
     x = torch.arange(16 * 64, dtype=torch.float32).reshape(16, 64)
     out = torch.zeros(16, 64)
     kernels.kernel(x, out)
-    correct = torch.equal(out, x * 3.0)
+    correct = torch.equal(out, x * job["factor"])
 print(json.dumps({
     "user": os.getuid(),
     "key": key,
@@ -66,17 +66,18 @@ print(json.dumps({
 class Home:
     """A user's directory: a module of kernels, a cache root and a place to work in."""
 
-    def __init__(self, top: Path, user: int | None) -> None:
-        """`user`: whose it is, None for the tests' own."""
+    def __init__(self, top: Path, user: int | None, factor: float = 3.0) -> None:
+        """`user`: whose it is, None for the tests' own. `factor`: by what the kernel multiplies."""
         self.root = top / "cache"
         self._modules = top / "modules"
         self._top = top
         self._user = user
+        self._factor = factor
         for directory in (top, self.root, self._modules):
             directory.mkdir()
             if user is not None:
                 os.chown(directory, user, user)
-        (self._modules / "kernels.py").write_text(KERNELS)
+        (self._modules / "kernels.py").write_text(KERNELS % factor)
 
     def ask(self, remote: RemoteConfig, *, run: bool = False, **fields: Any) -> Mapping[str, Any]:
         """Have the kernel made ready in a new process of the user's, and run; what it saw.
@@ -87,6 +88,7 @@ class Home:
             "modules": str(self._modules),
             "root": str(self.root),
             "run": run,
+            "factor": self._factor,
             "remote": {
                 "url": remote.url,
                 "instance": remote.instance,

@@ -1,4 +1,4 @@
-"""Two users, two roots, two directories and one compile, through every kind of remote."""
+"""Users, roots and directories that share one compile, through every kind of remote."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,20 @@ def test_two_users_share_one_compile(remote: RemoteConfig, homes: tuple[Home, Ho
     entries = [sorted(str(path.relative_to(home.root)) for path in home.root.rglob("*.json"))
                for home in homes]  # fmt: skip
     assert entries[0] == entries[1]
+
+
+def test_a_herd_over_two_roots_compiles_once_a_root_and_sends_once(
+    remote: RemoteConfig, tmp_path: Path
+) -> None:
+    roots = [Home(tmp_path / name, None, factor=5.0) for name in ("one", "two")]
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(roots[i % 2].ask, remote, upload="sync") for i in range(8)]
+        herd = [future.result()["stats"] for future in asked]
+    for root in (herd[0::2], herd[1::2]):
+        for built in ("generation_builds", "binary_builds"):
+            assert sum(stats[built] for stats in root) <= 1
+    assert sum(stats["remote_uploads"] for stats in herd) == 2
+    assert {stats["last_remote_error"] for stats in herd} == {None}
+    later = Home(tmp_path / "later", None, factor=5.0).ask(remote, run=True)
+    assert later["correct"]
+    assert later["stats"]["remote_hits"] == 2
