@@ -7,8 +7,15 @@ import os
 import signal
 import threading
 
-from pypto_store import ArtifactStore, crash_points
-from pypto_store.testing import GENERATED, READY, payload_builder, sample_key
+from pypto_store import ArtifactStore, Hit, Miss, crash_points
+from pypto_store.testing import (
+    GENERATED,
+    PAYLOAD,
+    READY,
+    payload_builder,
+    sample_key,
+    snapshot,
+)
 from pypto_store.tools.command_line import Edge, run
 
 WANTED = [(sample_key("one"), GENERATED), (sample_key("one"), READY), (sample_key("two"), READY)]
@@ -49,3 +56,20 @@ def killed(child, number, *words):
             command(*words)
 
     assert child(crash).wait() == -signal.SIGKILL
+
+
+def assert_halfway(root, point):
+    """Of what is WANTED, a root that was being filled has each entry whole or not at all."""
+    store = ArtifactStore(root, lock_timeout=20)
+    for key, spec in WANTED:
+        assert isinstance(store.lookup(key, spec), (Hit, Miss)), point
+
+
+def assert_filled(root, point):
+    """The root has all that is WANTED, to the byte, and nothing else is left in it."""
+    store = ArtifactStore(root, lock_timeout=20)
+    for key, spec in WANTED:
+        found = store.lookup(key, spec)
+        assert isinstance(found, Hit), point
+        assert {path: found.entry.read(path) for path in PAYLOAD} == PAYLOAD, point
+    assert not [path for path in snapshot(root) if ".tmp." in path], point

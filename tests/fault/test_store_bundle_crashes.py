@@ -6,9 +6,17 @@ import os
 import signal
 
 import pytest
-from killed_commands import WANTED, command, killed, published, rehearse
-from pypto_store import ArtifactStore, Hit, Miss, crash_points
-from pypto_store.testing import PAYLOAD, snapshot
+from killed_commands import (
+    WANTED,
+    assert_filled,
+    assert_halfway,
+    command,
+    killed,
+    published,
+    rehearse,
+)
+from pypto_store import ArtifactStore, Hit, crash_points
+from pypto_store.testing import snapshot
 
 
 @pytest.fixture(autouse=True)
@@ -42,15 +50,9 @@ def test_an_import_is_killed_at_every_point_and_goes_on(source, child, tmp_path)
         killed(child, number, "import", "--root", root, *words)
         if number <= verified:
             assert not root.exists(), point
-        store = ArtifactStore(root, lock_timeout=20)
-        for key, spec in WANTED:
-            assert isinstance(store.lookup(key, spec), (Hit, Miss)), point
+        assert_halfway(root, point)
         assert command("import", "--root", root, *words) == 0, point
-        for key, spec in WANTED:
-            found = store.lookup(key, spec)
-            assert isinstance(found, Hit), point
-            assert {path: found.entry.read(path) for path in PAYLOAD} == PAYLOAD, point
-        assert not [path for path in snapshot(root) if ".tmp." in path], point
+        assert_filled(root, point)
     # What a killed import leaves outside the store says whose it is.
     left = {path.name.rpartition("-")[0] for path in scratch.iterdir()}
     assert left == {"pypto-import"}

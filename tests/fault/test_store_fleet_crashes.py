@@ -7,8 +7,16 @@ import signal
 import threading
 
 import pytest
-from killed_commands import WANTED, command, killed, published, rehearse
-from pypto_store import ArtifactStore, Hit, Miss, crash_points
+from killed_commands import (
+    WANTED,
+    assert_filled,
+    assert_halfway,
+    command,
+    killed,
+    published,
+    rehearse,
+)
+from pypto_store import ArtifactStore, Hit, crash_points
 from pypto_store.remote import disk_cache
 from pypto_store.remote.arrival import fetch_entry
 from pypto_store.remote.collections import fetch_collection
@@ -125,15 +133,9 @@ def test_a_pull_is_killed_at_every_point_and_goes_on(source, child, tmp_path):
     for number, point in enumerate(points):
         root = tmp_path / f"root-{number}"
         killed(child, number, "pull", "--root", root, *words)
-        store = ArtifactStore(root, lock_timeout=20)
-        for key, spec in WANTED:
-            assert isinstance(store.lookup(key, spec), (Hit, Miss)), point
+        assert_halfway(root, point)
         assert command("pull", "--root", root, *words) == 0, point
-        for key, spec in WANTED:
-            found = store.lookup(key, spec)
-            assert isinstance(found, Hit), point
-            assert {path: found.entry.read(path) for path in PAYLOAD} == PAYLOAD, point
-        assert not [path for path in snapshot(root) if ".tmp." in path], point
+        assert_filled(root, point)
     # What a killed pull leaves outside the store says whose it is.
     left = {path.name.rpartition("-")[0] for path in scratch.iterdir()}
     assert left == {"pypto-pull"}
