@@ -1,0 +1,297 @@
+"""One scope: its tensor-level operations become tile operations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pypto.ir.dtypes import INDEX
+from pypto.ir.errors import CompileError
+from pypto.ir.nodes import (
+    Carried,
+    Const,
+    For,
+    If,
+    MemorySpace,
+    Op,
+    Operand,
+    Return,
+    Span,
+    Stmt,
+    TensorType,
+    Var,
+)
+from pypto.ir.passes.rewrite import reads, results, walk
+from pypto.ir.passes.scope_values import ZERO, ScopeValues
+from pypto.ir.passes.tensor_values import (
+    PRODUCTS,
+    space_of,
+    tensor_type,
+    whole_extents,
+)
+
+
+class ScopeLowering:
+    """The lowering of one scope, whose values that are read after it are ``escaping``."""
+
+    def __init__(self, body: Sequence[Stmt], escaping: frozenset[Var]) -> None:
+        self._at = ScopeValues(body)
+        self._producers = {
+            stmt.result: stmt.op for stmt in walk(body) if isinstance(stmt, Op) and stmt.result
+        }
+        self._escaping = escaping
+        self._factors = Counter(
+            operand
+            for stmt in walk(body)
+            if isinstance(stmt, Op) and stmt.op in PRODUCTS
+            for operand in stmt.operands[-2:]
+        )
+        self._reads = Counter(reads(body))
+
+    @property
+    def prelude(self) -> list[Op]:
+        """What has to stand before the scope."""
+        return self._at.prelude
+
+    def run(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        """The lowered body."""
+        return self._nested(body, ())[0]
+
+    def _nested(
+        self, body: Sequence[Stmt], yields: Sequence[tuple[Operand, MemorySpace | None]]
+    ) -> tuple[tuple[Stmt, ...], tuple[Operand, ...]]:
+        """A body and its yields; a space asks for the tile of that yield there."""
+        with self._at.nested(body) as lowered:
+            for stmt in body:
+                self._lower(stmt)
+            span = body[-1].span if body else Span("", 0, 0)
+            handed = tuple(
+                value
+                if space is None or isinstance(value, Const)
+                else self._at.tile(value, space, span)
+                for value, space in yields
+            )
+        return tuple(lowered), handed
+
+    def _lower(self, stmt: Stmt) -> None:
+        match stmt:
+            case Op():
+                self._lower_op(stmt)
+            case For():
+                self._lower_loop(stmt)
+            case If():
+                self._lower_branch(stmt)
+            case Return():
+                for value in stmt.values:
+                    if value in self._at:
+                        raise CompileError(
+                            f"{_name(value)} is computed here and written nowhere, so it cannot "
+                            "be returned: write it to a pl.Out parameter first",
+                            stmt.span,
+                        )
+                self._at.out.append(stmt)
+            case _:
+                self._at.out.append(stmt)
+        for var in results(stmt):
+            if var in self._escaping and var in self._at:
+                self._at.materialise(var, stmt.span, escapes=True)
+
+    def _lower_op(self, op: Op) -> None:
+        if op.op.startswith("tensor."):
+            match op.op:
+                case "tensor.create":
+                    self._at.hoist(op)
+                case "tensor.assign":
+                    self._lower_assign(op)
+                case "tensor.assemble":
+                    self._lower_assemble(op)
+                case "tensor.slice":
+                    self._lower_slice(op)
+                case "tensor.reshape" if op.operands[0] in self._at:
+                    self._lower_reshape(op)
+                case "tensor.dim" if op.operands[0] in self._at:
+                    self._static_dim(op)
+                case "tensor.reshape" | "tensor.dim":
+                    self._at.out.append(op)
+                case _:
+                    self._compute(op)
+            return
+        if op.op == "tile.store":
+            self._at.drop_loaded()
+        values = [
+            self._at.memory_of(o, op.span) if isinstance(o, Var) and o in self._at else o
+            for o in op.operands
+        ]
+        self._at.out.append(replace(op, operands=tuple(values)))
+
+    def _static_dim(self, op: Op) -> None:
+        value, axis = op.operands[0], op.attrs["axis"]
+        assert isinstance(value, Var) and isinstance(axis, int) and op.result is not None
+        extent = tensor_type(value).shape[axis]
+        if not isinstance(extent, int):
+            whole_extents(value, op.span)  # says that the value's extents must be constants
+            return
+        self._at.emit("scalar.add", (Const(extent, INDEX), ZERO), op.result, op.span)
+
+    def _lower_assign(self, op: Op) -> None:
+        target, source = op.operands
+        assert isinstance(target, Var) and isinstance(source, Var) and op.result is not None
+        producer = self._producers.get(source)
+        acc = (source, MemorySpace.Acc) in self._at.tiles and producer in PRODUCTS
+        tile = self._at.tile(source, MemorySpace.Acc if acc else MemorySpace.Vec, op.span)
+        if target in self._at:
+            self._at.tiles[op.result, space_of(tile)] = tile
+            return
+        self._at.store(tile, target, op.result, op.span)
+
+    def _lower_assemble(self, op: Op) -> None:
+        (target, *offsets), source, shape = op.operands[:-1], op.operands[-1], op.attrs["shape"]
+        assert isinstance(target, Var) and isinstance(source, Var) and op.result is not None
+        assert isinstance(shape, tuple)
+        if target in self._at:
+            raise CompileError(
+                f"{target.name} is computed here, so that it has no memory a part of which could "
+                "be written: write it to a tensor first",
+                op.span,
+            )
+        region = shape[-2:] if len(shape) > 1 else (1, *shape)
+        moves = region != whole_extents(source, op.span)
+        acc = (source, MemorySpace.Acc) in self._at.tiles and not moves
+        tile = self._at.tile(source, MemorySpace.Acc if acc else MemorySpace.Vec, op.span)
+        if moves:
+            tile = self._at.tile_op("tile.reshape", (tile,), source.name, op.span, shape=region)
+        self._at.drop_loaded()
+        self._at.emit("tile.store", (tile, *offsets, target), op.result, op.span)
+
+    def _lower_slice(self, op: Op) -> None:
+        """Loaded here, for it is a copy, and to wherever it is read."""
+        result, (source, *offsets), shape = op.result, op.operands, op.attrs["shape"]
+        assert isinstance(source, Var) and result is not None and isinstance(shape, tuple)
+        if source in self._at:
+            source = self._at.memory_of(source, op.span)
+        region = shape[-2:] if len(shape) > 1 else (1, *shape)
+        padded = op.attrs["has_valid"] is True  # which happens in Vec
+        spaces = [MemorySpace.Mat] if self._factors[result] and not padded else []
+        if padded or result in self._escaping or self._reads[result] > self._factors[result]:
+            spaces.append(MemorySpace.Vec)
+        for space in spaces:
+            tile = self._at.tile_op(
+                "tile.load",
+                (source, *offsets),
+                result.name,
+                op.span,
+                shape=region,
+                space=space,
+                has_valid=padded,
+            )
+            if padded:
+                pad = op.attrs["pad"]
+                tile = self._at.tile_op("tile.fillpad", (tile,), result.name, op.span, pad=pad)
+            matrix = whole_extents(result, op.span)
+            if region != matrix:
+                tile = self._at.tile_op("tile.reshape", (tile,), result.name, op.span, shape=matrix)
+            self._at.tiles[result, space] = tile
+
+    def _lower_reshape(self, op: Op) -> None:
+        assert isinstance(op.operands[0], Var) and op.result is not None
+        tile = self._at.tile(op.operands[0], MemorySpace.Vec, op.span)
+        shape = whole_extents(op.result, op.span)
+        self._at.tiles[op.result, MemorySpace.Vec] = self._at.tile_op(
+            "tile.reshape", (tile,), op.result.name, op.span, shape=shape
+        )
+
+    def _compute(self, op: Op) -> None:
+        assert op.result is not None
+        name = "tile." + op.op.removeprefix("tensor.")
+        attrs = dict(op.attrs)
+        if op.op == "tensor.full":
+            attrs["shape"] = whole_extents(op.result, op.span)
+        if op.op == "tensor.matmul_acc":
+            tile = self._accumulate(op)
+        else:
+            space = MemorySpace.Mat if op.op == "tensor.matmul" else MemorySpace.Vec
+            values = tuple(
+                self._at.tile(o, space, op.span)
+                if isinstance(o, Var) and isinstance(o.type, TensorType)
+                else o
+                for o in op.operands
+            )
+            tile = self._at.tile_op(name, values, op.result.name, op.span, **attrs)
+        self._at.tiles[op.result, space_of(tile)] = tile
+
+    def _accumulate(self, op: Op) -> Var:
+        """In place where the accumulator is in Acc; else a product and a vector addition."""
+        acc, left, right = op.operands
+        assert isinstance(acc, Var) and op.result is not None
+        factors = tuple(
+            self._at.tile(o, MemorySpace.Mat, op.span) for o in (left, right) if isinstance(o, Var)
+        )
+        inside = self._at.tiles.get((acc, MemorySpace.Acc))
+        if inside is not None:
+            values = (inside, *factors)
+            return self._at.tile_op("tile.matmul_acc", values, op.result.name, op.span)
+        product = self._at.tile_op("tile.matmul", factors, op.result.name, op.span)
+        moved = self._at.tile_op(
+            "tile.move", (product,), op.result.name, op.span, space=MemorySpace.Vec
+        )
+        start = self._at.tile(acc, MemorySpace.Vec, op.span)
+        return self._at.tile_op("tile.add", (start, moved), op.result.name, op.span)
+
+    def _lower_loop(self, loop: For) -> None:
+        spaces = [self._carried_space(c, y) for c, y in zip(loop.carried, loop.yields, strict=True)]
+        carried: list[Carried] = []
+        for old, space in zip(loop.carried, spaces, strict=True):
+            if space is None:
+                carried.append(old)
+                continue
+            assert isinstance(old.init, Var)
+            init = self._at.tile(old.init, space, loop.span)
+            arg, result = Var(old.arg.name, init.type), Var(old.result.name, init.type)
+            self._at.tiles[old.arg, space] = arg
+            carried.append(Carried(init, arg, result))
+        body, yields = self._nested(loop.body, tuple(zip(loop.yields, spaces, strict=True)))
+        self._at.out.append(replace(loop, carried=tuple(carried), body=body, yields=yields))
+        for old, new, space in zip(loop.carried, carried, spaces, strict=True):
+            if space is not None:
+                self._at.tiles[old.result, space] = new.result
+
+    def _carried_space(self, carried: Carried, after: Operand) -> MemorySpace | None:
+        """Where a carried value lives, or ``None`` for what is not a tensor-level value."""
+        if carried.arg not in self._at:
+            return None
+        starts_there = (carried.init, MemorySpace.Acc) in self._at.tiles
+        accumulates = isinstance(after, Var) and self._producers.get(after) in PRODUCTS
+        return MemorySpace.Acc if starts_there and accumulates else MemorySpace.Vec
+
+    def _lower_branch(self, branch: If) -> None:
+        spaces = [MemorySpace.Vec if r in self._at else None for r in branch.results]
+        then_body, then_yields = self._nested(
+            branch.then_body, tuple(zip(branch.then_yields, spaces, strict=True))
+        )
+        else_body, else_yields = self._nested(
+            branch.else_body, tuple(zip(branch.else_yields, spaces, strict=True))
+        )
+        new_results = []
+        for old, value, space in zip(branch.results, then_yields, spaces, strict=True):
+            if space is None:
+                new_results.append(old)
+                continue
+            assert isinstance(value, Var)
+            new = Var(old.name, value.type)
+            self._at.tiles[old, space] = new
+            new_results.append(new)
+        self._at.out.append(
+            replace(
+                branch,
+                then_body=then_body,
+                then_yields=then_yields,
+                else_body=else_body,
+                else_yields=else_yields,
+                results=tuple(new_results),
+            )
+        )
+
+
+def _name(operand: Operand) -> str:
+    return operand.name if isinstance(operand, Var) else str(operand.value)

@@ -1,0 +1,167 @@
+"""What holds the tensor-level values of one scope: tiles, and tensors made before the scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+
+from pypto.ir.dtypes import INDEX
+from pypto.ir.errors import CompileError, IrTypeError
+from pypto.ir.nodes import (
+    AttrValue,
+    Const,
+    MemorySpace,
+    Op,
+    Operand,
+    Span,
+    Stmt,
+    TensorType,
+    Var,
+)
+from pypto.ir.ops import infer_result
+from pypto.ir.passes.rewrite import bindings
+from pypto.ir.passes.tensor_values import (
+    computed_values,
+    static_extents,
+    stores,
+    tensor_type,
+    whole_extents,
+)
+
+ZERO = Const(0, INDEX)
+
+
+class ScopeValues:
+    """The values of one scope, and the statements that are made for them.
+
+    ``prelude`` is what has to stand before the scope; ``out`` is the body as far as it is made.
+    ``tiles`` and ``memory`` hold a tensor variable now. Both are scoped: what a nested body adds
+    does not outlive it, and a store drops every loaded tile, since it may alias.
+    """
+
+    def __init__(self, body: Sequence[Stmt]) -> None:
+        self.prelude: list[Op] = []
+        self.out: list[Stmt] = []
+        self.tiles: dict[tuple[Var, MemorySpace], Var] = {}
+        self._memory: dict[Var, Var] = {}
+        self._values = computed_values(body)
+        self._bound = frozenset(bindings(body))
+
+    def __contains__(self, var: object) -> bool:
+        """Whether a variable is a value, not a name of memory."""
+        return var in self._values
+
+    @contextmanager
+    def nested(self, body: Sequence[Stmt]) -> Iterator[list[Stmt]]:
+        """A body of its own, to which ``out`` is bound until the end."""
+        saved = self.out, dict(self.tiles), dict(self._memory)
+        if stores(body):
+            self.drop_loaded()
+        self.out = []
+        yield self.out
+        self.out, self.tiles, self._memory = saved
+        if stores(body):
+            self.drop_loaded()
+
+    def drop_loaded(self) -> None:
+        """Forget the tiles of memory, which may have changed."""
+        self.tiles = {key: tile for key, tile in self.tiles.items() if key[0] in self._values}
+
+    def hoist(self, op: Op) -> None:
+        """Creation has to happen outside; it can when its extents come from there."""
+        inside = [o for o in op.operands if isinstance(o, Var) and o in self._bound]
+        if inside:
+            raise CompileError(
+                f"{bound_name(op)}: the extent {inside[0].name} is computed inside the scope; "
+                "create the tensor before the scope",
+                op.span,
+            )
+        self.prelude.append(op)
+
+    def store(self, tile: Var, target: Var, result: Var, span: Span) -> None:
+        """The whole of ``target`` takes ``tile``; ``result`` names it afterwards."""
+        type_ = tensor_type(target)
+        self.drop_loaded()
+        if len(type_.shape) <= 2:
+            zeros = (ZERO,) * len(type_.shape)
+            self.emit("tile.store", (tile, *zeros, target), result, span)
+            return
+        flat = whole_extents(target, span)
+        matrix = TensorType(flat, type_.dtype)
+        view, written = Var(target.name, matrix), Var(target.name, matrix)
+        self.emit("tensor.reshape", (target,), view, span, shape=flat)
+        self.emit("tile.store", (tile, ZERO, ZERO, view), written, span)
+        self.emit("tensor.reshape", (written,), result, span, shape=static_extents(type_))
+
+    def tile(self, var: Operand, space: MemorySpace, span: Span) -> Var:
+        """A tile in `space` that holds a tensor variable, made now if there is none."""
+        assert isinstance(var, Var)
+        tile = self.tiles.get((var, space))
+        if tile is None:
+            tile = self._made(var, space, span)
+            self.tiles[var, space] = tile
+        return tile
+
+    def _made(self, var: Var, space: MemorySpace, span: Span) -> Var:
+        if var in self._values:
+            acc = self.tiles.get((var, MemorySpace.Acc))
+            if acc is not None:
+                return self.tile_op("tile.move", (acc,), var.name, span, space=space)
+            var = self.memory_of(var, span)
+        shape = whole_extents(var, span)
+        source = var
+        if len(tensor_type(var).shape) > 2:
+            source = Var(var.name, TensorType(shape, tensor_type(var).dtype))
+            self.emit("tensor.reshape", (var,), source, span, shape=shape)
+        zeros = (ZERO,) * len(tensor_type(source).shape)
+        return self.tile_op(
+            "tile.load", (source, *zeros), var.name, span, shape=shape, space=space, has_valid=False
+        )
+
+    def memory_of(self, var: Var, span: Span) -> Var:
+        """Global memory that holds a value."""
+        memory = self._memory.get(var)
+        return self.materialise(var, span, escapes=False) if memory is None else memory
+
+    def materialise(self, var: Var, span: Span, *, escapes: bool) -> Var:
+        """Write a value to a tensor created before the scope; the tensor afterwards."""
+        type_ = tensor_type(var)
+        whole_extents(var, span)
+        created = Var(var.name, type_)
+        attrs: dict[str, AttrValue] = {
+            "shape": static_extents(type_),
+            "symbols": (),
+            "dtype": type_.dtype,
+        }
+        self.prelude.append(Op("tensor.create", (), created, span, MappingProxyType(attrs)))
+        acc = self.tiles.get((var, MemorySpace.Acc))
+        tile = acc or self.tile(var, MemorySpace.Vec, span)
+        # Outside, the value keeps its own variable: it now names the memory.
+        written = var if escapes else Var(var.name, type_)
+        self.store(tile, created, written, span)
+        self._memory[var] = written
+        return written
+
+    def tile_op(
+        self, name: str, values: tuple[Operand, ...], hint: str, span: Span, **attrs: AttrValue
+    ) -> Var:
+        """Append an operation that makes a tile; CompileError where its operands do not fit."""
+        try:
+            type_ = infer_result(name, values, attrs)
+        except IrTypeError as error:
+            raise CompileError(str(error), span) from error
+        result = Var(hint, type_)
+        self.emit(name, values, result, span, **attrs)
+        return result
+
+    def emit(
+        self, name: str, values: tuple[Operand, ...], result: Var, span: Span, **attrs: AttrValue
+    ) -> None:
+        """Append an operation whose result is known."""
+        self.out.append(Op(name, values, result, span, MappingProxyType(attrs)))
+
+
+def bound_name(op: Op) -> str:
+    """What the user called the result of an operation."""
+    return op.op if op.result is None else op.result.name

@@ -1,0 +1,92 @@
+"""Tensor-level values of a scope: which variables are values, and the extents of their tiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pypto.ir.errors import CompileError
+from pypto.ir.nodes import (
+    For,
+    If,
+    MemorySpace,
+    Op,
+    Span,
+    Stmt,
+    TensorType,
+    TileType,
+    Var,
+)
+from pypto.ir.passes.rewrite import walk
+
+# Tensor operations that name memory; all others of ``tensor.*`` compute a value.
+_MEMORY = ("tensor.create", "tensor.dim", "tensor.assign", "tensor.assemble", "tensor.reshape")
+_STORES = ("tile.store", "tensor.assign", "tensor.assemble")
+PRODUCTS = ("tensor.matmul", "tensor.matmul_acc")
+
+
+def computed_values(body: Sequence[Stmt]) -> frozenset[Var]:
+    """The tensor variables of a scope that are values, not names of memory."""
+    values: set[Var] = set()
+    size = -1
+    while size != len(values):
+        size = len(values)
+        for stmt in walk(body):
+            match stmt:
+                case Op() if stmt.op.startswith("tensor.") and stmt.result is not None:
+                    if stmt.op in ("tensor.assign", "tensor.assemble", "tensor.reshape"):
+                        if stmt.operands[0] in values:
+                            values.add(stmt.result)
+                    elif stmt.op not in _MEMORY:
+                        values.add(stmt.result)
+                case For():
+                    for carried, after in zip(stmt.carried, stmt.yields, strict=True):
+                        if isinstance(carried.arg.type, TensorType) and (
+                            carried.init in values or after in values
+                        ):
+                            values.update((carried.arg, carried.result))
+                case If():
+                    pairs = zip(stmt.results, stmt.then_yields, stmt.else_yields, strict=True)
+                    for result, first, second in pairs:
+                        if isinstance(result.type, TensorType) and (
+                            first in values or second in values
+                        ):
+                            values.add(result)
+                case _:
+                    pass
+    return frozenset(values)
+
+
+def stores(body: Sequence[Stmt]) -> bool:
+    """Whether a body writes a tensor."""
+    return any(isinstance(s, Op) and s.op in _STORES for s in walk(body))
+
+
+def space_of(tile: Var) -> MemorySpace:
+    """Where a tile lives."""
+    assert isinstance(tile.type, TileType)
+    return tile.type.space
+
+
+def tensor_type(var: Var) -> TensorType:
+    """The type of a variable that is a tensor."""
+    assert isinstance(var.type, TensorType)
+    return var.type
+
+
+def static_extents(type_: TensorType) -> tuple[int, ...]:
+    """The extents of a type all of whose extents are known to be constants."""
+    return tuple(extent for extent in type_.shape if isinstance(extent, int))
+
+
+def whole_extents(var: Var, span: Span) -> tuple[int, int]:
+    """The extents of the tile that holds a whole tensor."""
+    shape = tensor_type(var).shape
+    static = [extent for extent in shape if isinstance(extent, int)]
+    if len(static) != len(shape):
+        raise CompileError(
+            f"{var.name} has extents that are known at run time only, so it cannot be used as a "
+            "whole: load tiles of constant shape with pl.load",
+            span,
+        )
+    return math.prod(static[:-1]), static[-1]
