@@ -170,15 +170,46 @@ class Carried:
     result: Var
 
 
+class LoopKind(enum.Enum):
+    """What a counted loop says of its iterations. The value is the name of its function."""
+
+    SEQUENTIAL = "range"
+    PARALLEL = "parallel"  # independent: any order gives the same result
+    PIPELINE = "pipeline"  # in order, and ``For.stage`` of them may overlap
+
+
 @dataclass(frozen=True, slots=True)
 class For:
-    """A counted loop. ``yields[i]`` is the next value of ``carried[i]``."""
+    """A counted loop. ``yields[i]`` is the next value of ``carried[i]``.
+
+    ``stage`` is at least 1 where ``kind`` is :attr:`LoopKind.PIPELINE`, and 0 elsewhere.
+    """
 
     var: Var
     start: Operand
     stop: Operand
     step: Operand
     carried: tuple[Carried, ...]
+    body: tuple[Stmt, ...]
+    yields: tuple[Operand, ...]
+    span: Span
+    kind: LoopKind = LoopKind.SEQUENTIAL
+    stage: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """A loop that goes on while a truth value holds.
+
+    Before each iteration ``condition_body`` runs, with every ``carried[i].arg`` bound; where its
+    ``condition`` is false, ``carried[i].result`` is that argument and the loop ends. Otherwise
+    ``body`` runs, which sees the arguments but nothing that ``condition_body`` binds, and
+    ``yields[i]`` is the next value of ``carried[i]``.
+    """
+
+    carried: tuple[Carried, ...]
+    condition_body: tuple[Stmt, ...]
+    condition: Operand
     body: tuple[Stmt, ...]
     yields: tuple[Operand, ...]
     span: Span
@@ -218,7 +249,7 @@ class Return:
     span: Span
 
 
-Stmt = Op | Call | For | If | Scope | Return
+Stmt = Op | Call | For | While | If | Scope | Return
 
 
 @dataclass(frozen=True, slots=True)

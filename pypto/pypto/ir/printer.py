@@ -14,6 +14,7 @@ from pypto.ir.dtypes import BOOL, FP32, INDEX
 from pypto.ir.nodes import (
     AttrValue,
     Call,
+    Carried,
     Direction,
     DynDim,
     For,
@@ -31,6 +32,7 @@ from pypto.ir.nodes import (
     TensorType,
     Type,
     Var,
+    While,
 )
 
 _INDENT = "    "
@@ -146,6 +148,8 @@ class _Printer:
                 yield f"{left} = {callee}({arguments})" if left else f"{callee}({arguments})"
             case For():
                 yield from self.loop(statement)
+            case While():
+                yield from self.while_loop(statement)
             case If():
                 yield from self.branch(statement)
             case Scope(name_hint=hint, body=body):
@@ -166,18 +170,37 @@ class _Printer:
         return f"{self.name(op.result)}: {print_type(op.result.type)} = {text}"
 
     def loop(self, loop: For) -> Iterator[str]:
-        bounds = self.operands((loop.start, loop.stop, loop.step))
+        arguments = self.operands((loop.start, loop.stop, loop.step))
+        if loop.stage:
+            arguments += f", stage={loop.stage}"
+        function = f"pl.{loop.kind.value}"
         if not loop.carried:
-            yield f"for {self.name(loop.var)} in pl.range({bounds}):"
+            yield f"for {self.name(loop.var)} in {function}({arguments}):"
             yield from self.block(loop.body, _INDENT)
             return
-        inits = "".join(f"{self.operand(c.init)}, " for c in loop.carried)
-        names = "".join(f"{self.name(c.arg)}, " for c in loop.carried)
-        head = f"for {self.name(loop.var)}, ({names.rstrip(' ')}) in "
-        yield f"{head}pl.range({bounds}, init_values=({inits.rstrip(' ')})):"
+        inits, names = self.carried(loop.carried)
+        head = f"for {self.name(loop.var)}, {names} in "
+        yield f"{head}{function}({arguments}, init_values={inits}):"
         if loop.body:
             yield from self.block(loop.body, _INDENT)
         yield _INDENT + self.yielded([c.result for c in loop.carried], loop.yields)
+
+    def while_loop(self, loop: While) -> Iterator[str]:
+        inits, names = self.carried(loop.carried)
+        yield f"for {names} in pl.while_(init_values={inits}):"
+        if loop.condition_body:
+            yield from self.block(loop.condition_body, _INDENT)
+        yield f"{_INDENT}pl.cond({self.operand(loop.condition)})"
+        if loop.body:
+            yield from self.block(loop.body, _INDENT)
+        if loop.carried:
+            yield _INDENT + self.yielded([c.result for c in loop.carried], loop.yields)
+
+    def carried(self, carried: Sequence[Carried]) -> tuple[str, str]:
+        """The initial values and the arguments, each as a tuple."""
+        inits = "".join(f"{self.operand(c.init)}, " for c in carried)
+        names = "".join(f"{self.name(c.arg)}, " for c in carried)
+        return f"({inits.rstrip(' ')})", f"({names.rstrip(' ')})"
 
     def branch(self, branch: If) -> Iterator[str]:
         yield f"if {self.operand(branch.condition)}:"

@@ -23,6 +23,7 @@ from pypto.ir.nodes import (
     Function,
     FunctionKind,
     If,
+    LoopKind,
     MemorySpace,
     Op,
     Operand,
@@ -36,6 +37,7 @@ from pypto.ir.nodes import (
     TileType,
     Type,
     Var,
+    While,
 )
 from pypto.ir.ops import OPS, infer_result
 from pypto.ir.typing_rules import show_type, type_of
@@ -104,6 +106,8 @@ class _FunctionVerifier:
                     self._call(statement, visible)
                 case For():
                     self._for(statement, visible)
+                case While():
+                    self._while(statement, visible)
                 case If():
                     self._if(statement, visible)
                 case Scope():
@@ -213,18 +217,34 @@ class _FunctionVerifier:
     def _for(self, loop: For, visible: set[Var]) -> None:
         for bound in (loop.start, loop.stop, loop.step):
             self._same("loop bound", self._use(bound, visible, loop.span), _INDEX, loop.span)
-        if len(loop.yields) != len(loop.carried):
-            raise VerifyError("a loop must yield each carried value", loop.span)
+        if (loop.stage >= 1) != (loop.kind is LoopKind.PIPELINE) or loop.stage < 0:
+            raise VerifyError(f"stage {loop.stage} of a pl.{loop.kind.value} loop", loop.span)
         inside = set(visible)
         self._same("loop variable", loop.var.type, _INDEX, loop.span)
         self._bind(loop.var, inside, loop.span)
-        for carried in loop.carried:
-            what = f"carried {carried.arg.name!r}"
-            self._same(
-                what, self._use(carried.init, visible, loop.span), carried.arg.type, loop.span
-            )
-            self._bind(carried.arg, inside, loop.span)
+        self._bind_carried(loop, visible, inside)
         self._block(loop.body, inside)
+        self._carry_on(loop, visible, inside)
+
+    def _while(self, loop: While, visible: set[Var]) -> None:
+        inside = set(visible)
+        self._bind_carried(loop, visible, inside)
+        deciding = set(inside)
+        self._block(loop.condition_body, deciding)
+        condition = self._use(loop.condition, deciding, loop.span)
+        self._same("condition", condition, ScalarType(BOOL), loop.span)
+        self._block(loop.body, inside)
+        self._carry_on(loop, visible, inside)
+
+    def _bind_carried(self, loop: For | While, visible: set[Var], inside: set[Var]) -> None:
+        if len(loop.yields) != len(loop.carried):
+            raise VerifyError("a loop must yield each carried value", loop.span)
+        for carried in loop.carried:
+            given = self._use(carried.init, visible, loop.span)
+            self._same(f"carried {carried.arg.name!r}", given, carried.arg.type, loop.span)
+            self._bind(carried.arg, inside, loop.span)
+
+    def _carry_on(self, loop: For | While, visible: set[Var], inside: set[Var]) -> None:
         for carried, value in zip(loop.carried, loop.yields, strict=True):
             what = f"carried {carried.arg.name!r}"
             self._same(what, self._use(value, inside, loop.span), carried.arg.type, loop.span)

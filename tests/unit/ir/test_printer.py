@@ -15,6 +15,7 @@ from pypto.ir.nodes import (
     Function,
     FunctionKind,
     If,
+    LoopKind,
     MemorySpace,
     Op,
     Param,
@@ -26,6 +27,7 @@ from pypto.ir.nodes import (
     TensorType,
     TileType,
     Var,
+    While,
 )
 from pypto.ir.printer import print_type
 
@@ -107,3 +109,41 @@ def test_a_name_that_ends_in_a_number_stays_unique():
     shown = [argument.arg for argument in tree.args.args]
     assert len(set(shown)) == 4
     assert shown[:2] == ["x_1", "x"]
+
+
+def test_the_kind_of_a_loop_is_printed():
+    i, arg, result = (Var(name, ScalarType(INDEX)) for name in ("i", "k", "k"))
+    zero, four, one = Const(0, INDEX), Const(4, INDEX), Const(1, INDEX)
+    grown = Var("k_next", ScalarType(INDEX))
+    more = Var("more", ScalarType(BOOL))
+    body = (
+        For(i, zero, four, one, (), (), (), SPAN, LoopKind.PARALLEL),
+        For(Var("i", i.type), zero, four, one, (), (), (), SPAN, LoopKind.PIPELINE, 2),
+        While(
+            (Carried(zero, arg, result),),
+            (Op("scalar.lt", (arg, four), more, SPAN),),
+            more,
+            (Op("scalar.add", (arg, one), grown, SPAN),),
+            (grown,),
+            SPAN,
+        ),
+        While((), (), Const(False, BOOL), (), (), SPAN),
+        Return((), SPAN),
+    )
+    entry = Function("entry", FunctionKind.ORCHESTRATION, (), body, (), SPAN)
+    text = Program("loops", {"entry": entry}, "entry").as_python()
+    ast.parse(text)
+    assert text.splitlines()[5:] == [
+        "    for i in pl.parallel(0, 4, 1):",
+        "        pass",
+        "    for i_1 in pl.pipeline(0, 4, 1, stage=2):",
+        "        pass",
+        "    for (k,) in pl.while_(init_values=(0,)):",
+        "        more: pl.Scalar[pl.BOOL] = pl.scalar.lt(k, 4)",
+        "        pl.cond(more)",
+        "        k_next: pl.Scalar[pl.INDEX] = pl.scalar.add(k, 1)",
+        "        k_1 = pl.yield_(k_next)",
+        "    for () in pl.while_(init_values=()):",
+        "        pl.cond(False)",
+        "    return",
+    ]

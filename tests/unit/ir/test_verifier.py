@@ -17,6 +17,7 @@ from pypto.ir.nodes import (
     Function,
     FunctionKind,
     If,
+    LoopKind,
     MemorySpace,
     Op,
     Param,
@@ -28,6 +29,7 @@ from pypto.ir.nodes import (
     TensorType,
     TileType,
     Var,
+    While,
 )
 from pypto.ir.verifier import Form, verify
 
@@ -83,6 +85,23 @@ def test_a_good_program_passes_in_both_forms():
     verify(good(), Form.LOWERED)
 
 
+def test_a_while_loop_passes():
+    arg, result, grown = (Var("k", ScalarType(INDEX)) for _ in range(3))
+    more = Var("more", ScalarType(BOOL))
+    loop = While(
+        (Carried(ZERO, arg, result),),
+        (Op("scalar.lt", (arg, FOUR), more, SPAN),),
+        more,
+        (Op("scalar.add", (arg, ONE), grown, SPAN),),
+        (grown,),
+        SPAN,
+    )
+    after = Op("scalar.add", (result, ONE), Var("n", ScalarType(INDEX)), SPAN)
+    verify(program(incore(loop, after)), Form.FRONTEND)
+    staged = replace(_loop(), kind=LoopKind.PIPELINE, stage=2)
+    verify(program(incore(staged)), Form.LOWERED)
+
+
 def broken():
     """Name -> (program, message)."""
     t, u = tile(), tile("u")
@@ -133,6 +152,15 @@ def broken():
     yield "leak", program(leak), "'t' is used outside its block"
     scalar_out = replace(core, params=(Param(Var("n", ScalarType(INDEX)), Direction.Out),))
     yield "scalar output", program(scalar_out), "scalar 'n' cannot be an output"
+    unstaged = replace(_loop(), kind=LoopKind.PIPELINE)
+    yield "no stage", program(incore(unstaged)), "stage 0 of a pl.pipeline loop"
+    staged = replace(_loop(), kind=LoopKind.PARALLEL, stage=2)
+    yield "stage", program(incore(staged)), "stage 2 of a pl.parallel loop"
+    decided = While((), (compare,), cond, (), (), SPAN)
+    yield "deciding", program(incore(replace(decided, condition=ZERO))), "condition: scalar index"
+    arm_of = If(cond, (), (), (), (), (), SPAN)
+    yield "while body", program(incore(replace(decided, body=(arm_of,)))), "outside its block"
+    yield "unyielded", program(incore(replace(decided, carried=(carried,)))), "must yield each"
     yield "unused", program(incore(load(t), add, store(u), store(tile("z")))), "'z' is used before"
 
 

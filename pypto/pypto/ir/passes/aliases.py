@@ -22,6 +22,7 @@ from pypto.ir.nodes import (
     Stmt,
     TensorType,
     Var,
+    While,
 )
 
 # The operand that the result of an operation is another name of.
@@ -61,7 +62,7 @@ class Roots:
                 case Call():
                     written = written_operands(self._program, stmt)
                     self._parents.update(zip(stmt.results, written, strict=True))
-                case For():
+                case For() | While():
                     self._collect_loop(stmt)
                 case If():
                     self._collect(stmt.then_body)
@@ -72,7 +73,7 @@ class Roots:
                 case _:
                     self._collect(getattr(stmt, "body", ()))
 
-    def _collect_loop(self, loop: For) -> None:
+    def _collect_loop(self, loop: For | While) -> None:
         tensors = [
             (carried, after)
             for carried, after in zip(loop.carried, loop.yields, strict=True)

@@ -29,6 +29,7 @@ from pypto.ir.nodes import (
     TileType,
     Type,
     Var,
+    While,
 )
 from pypto.ir.passes.target import TargetLimits
 
@@ -48,7 +49,7 @@ def _copied(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     out: list[Stmt] = []
     for stmt in body:
         match stmt:
-            case For():
+            case For() | While():
                 out.extend(_loop(stmt))
             case If():
                 out.append(_branch(stmt))
@@ -57,7 +58,7 @@ def _copied(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     return tuple(out)
 
 
-def _loop(loop: For) -> list[Stmt]:
+def _loop(loop: For | While) -> list[Stmt]:
     before: list[Stmt] = []
     carried: list[Carried] = []
     for c in loop.carried:

@@ -14,20 +14,17 @@ from types import MappingProxyType
 from pypto.ir.nodes import (
     Call,
     Direction,
-    For,
     Function,
     FunctionKind,
-    If,
     Op,
     Param,
     Program,
-    Scope,
     Stmt,
     TensorType,
     Var,
 )
 from pypto.ir.passes.aliases import Roots, written_positions
-from pypto.ir.passes.rewrite import fresh, walk
+from pypto.ir.passes.rewrite import fresh, walk, with_bodies
 from pypto.ir.passes.target import TargetLimits
 
 
@@ -117,15 +114,7 @@ def _with_all_results(old: Program, new: Program, body: Sequence[Stmt]) -> tuple
                     assert isinstance(operand, Var)
                     results.append(known.get(position) or fresh(operand))
                 return replace(stmt, results=tuple(results))
-            case For() | Scope():
-                return replace(stmt, body=_with_all_results(old, new, stmt.body))
-            case If():
-                return replace(
-                    stmt,
-                    then_body=_with_all_results(old, new, stmt.then_body),
-                    else_body=_with_all_results(old, new, stmt.else_body),
-                )
             case _:
-                return stmt
+                return with_bodies(stmt, lambda body: _with_all_results(old, new, body))
 
     return tuple(rebuilt(stmt) for stmt in body)

@@ -3,7 +3,8 @@
 Every statement has a position in program order. An operation reads at ``2 p`` and writes at
 ``2 p + 1``, so that a result may take the place of an operand that dies there. A loop has two
 positions, its head (reads what it carries in, binds its arguments) and its end (reads the yields,
-binds its results); a branch has the end of each arm and its own end.
+binds its results); a while loop has another between its condition and its body. A branch has the
+end of each arm and its own end.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pypto.ir.nodes import For, If, Op, Operand, Stmt, TileType, Var
+from pypto.ir.nodes import For, If, Op, Operand, Stmt, TileType, Var, While
 from pypto.ir.passes.rewrite import operands, results
 
 
@@ -92,7 +93,7 @@ class Liveness:
     def _visit(self, body: Sequence[Stmt], loops: tuple[int, ...]) -> None:
         for stmt in body:
             match stmt:
-                case For():
+                case For() | While():
                     self._visit_loop(stmt, loops)
                 case If():
                     self._visit_branch(stmt, loops)
@@ -105,12 +106,17 @@ class Liveness:
                     for var in results(stmt):
                         self._define(var, position, loops)
 
-    def _visit_loop(self, loop: For, loops: tuple[int, ...]) -> None:
+    def _visit_loop(self, loop: For | While, loops: tuple[int, ...]) -> None:
         head = self._next()
         inner = (*loops, head)
         for carried in loop.carried:
             self._use(carried.init, 2 * head, loops)
             self._define(carried.arg, head, inner)
+        if isinstance(loop, While):
+            self._visit(loop.condition_body, inner)
+            decided = self._next()
+            for carried in loop.carried:  # where the condition is false, it is the result
+                self._use(carried.arg, 2 * decided, inner)
         self._visit(loop.body, inner)
         end = self._next()
         self._loop_ends[head] = end

@@ -16,10 +16,8 @@ from pypto.ir.errors import CompileError
 from pypto.ir.nodes import (
     Call,
     Direction,
-    For,
     Function,
     FunctionKind,
-    If,
     Op,
     Operand,
     Param,
@@ -38,6 +36,7 @@ from pypto.ir.passes.rewrite import (
     fresh,
     reads,
     substitute,
+    with_bodies,
 )
 from pypto.ir.passes.target import TargetLimits
 
@@ -80,18 +79,8 @@ class _Outliner:
             match stmt:
                 case Scope():
                     out.extend(self._outline(stmt))
-                case For():
-                    out.append(replace(stmt, body=self._rewritten(stmt.body)))
-                case If():
-                    out.append(
-                        replace(
-                            stmt,
-                            then_body=self._rewritten(stmt.then_body),
-                            else_body=self._rewritten(stmt.else_body),
-                        )
-                    )
                 case _:
-                    out.append(stmt)
+                    out.append(with_bodies(stmt, self._rewritten))
         return tuple(out)
 
     def _outline(self, scope: Scope) -> list[Stmt]:

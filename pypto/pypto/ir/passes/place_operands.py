@@ -12,10 +12,8 @@ from types import MappingProxyType
 
 from pypto.ir.nodes import (
     AttrValue,
-    For,
     Function,
     FunctionKind,
-    If,
     MemorySpace,
     Op,
     Operand,
@@ -25,6 +23,7 @@ from pypto.ir.nodes import (
     Var,
 )
 from pypto.ir.ops import OPS, OperandKind
+from pypto.ir.passes.rewrite import with_bodies
 from pypto.ir.passes.target import TargetLimits
 
 # Which operand of a product goes to which space.
@@ -51,13 +50,8 @@ def in_core_ops(function: Function, rewrite: Callable[[Op], Sequence[Stmt]]) -> 
             match stmt:
                 case Op():
                     out.extend(rewrite(stmt))
-                case For():
-                    out.append(replace(stmt, body=rewritten(stmt.body)))
-                case If():
-                    then_body, else_body = rewritten(stmt.then_body), rewritten(stmt.else_body)
-                    out.append(replace(stmt, then_body=then_body, else_body=else_body))
                 case _:
-                    out.append(stmt)
+                    out.append(with_bodies(stmt, rewritten))
         return tuple(out)
 
     if function.func_type is not FunctionKind.INCORE:

@@ -27,6 +27,7 @@ from pypto.ir.nodes import (
     Stmt,
     TileType,
     Var,
+    While,
 )
 from pypto.ir.passes.liveness import IN_PLACE, Lifetime, liveness_of, overlap
 from pypto.ir.passes.place_operands import in_core_ops
@@ -158,7 +159,7 @@ def _spans(body: Sequence[Stmt]) -> dict[Var, Span]:
 def _join_meeting(body: Sequence[Stmt], buffers: _Buffers) -> None:
     for stmt in walk(body):
         match stmt:
-            case For():
+            case For() | While():
                 for carried, after in zip(stmt.carried, stmt.yields, strict=True):
                     _join_all((carried.arg, carried.init, carried.result, after), buffers)
             case If():

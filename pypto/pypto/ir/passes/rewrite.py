@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pypto.ir.nodes import Call, Const, For, If, Op, Operand, Return, Scope, Stmt, Var
+from pypto.ir.nodes import (
+    Call,
+    Carried,
+    Const,
+    For,
+    If,
+    Op,
+    Operand,
+    Return,
+    Scope,
+    Stmt,
+    Var,
+    While,
+)
 
 Substitution = Mapping[Var, Operand]
 
@@ -17,6 +30,8 @@ def operands(stmt: Stmt) -> tuple[Operand, ...]:
             return stmt.operands
         case For():
             return (stmt.start, stmt.stop, stmt.step, *(c.init for c in stmt.carried))
+        case While():
+            return tuple(c.init for c in stmt.carried)
         case If():
             return (stmt.condition,)
         case Return():
@@ -32,7 +47,7 @@ def results(stmt: Stmt) -> tuple[Var, ...]:
             return () if stmt.result is None else (stmt.result,)
         case Call():
             return stmt.results
-        case For():
+        case For() | While():
             return tuple(c.result for c in stmt.carried)
         case If():
             return stmt.results
@@ -42,7 +57,10 @@ def results(stmt: Stmt) -> tuple[Var, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A nested body: what it binds on entry and what it hands on at its end."""
+    """A nested body: what it binds on entry and what it hands on at its end.
+
+    The second block of a ``While`` sees the arguments of the first too.
+    """
 
     arguments: tuple[Var, ...]
     body: tuple[Stmt, ...]
@@ -55,6 +73,11 @@ def blocks(stmt: Stmt) -> tuple[Block, ...]:
         case For():
             arguments = (stmt.var, *(c.arg for c in stmt.carried))
             return (Block(arguments, stmt.body, stmt.yields),)
+        case While():
+            return (
+                Block(tuple(c.arg for c in stmt.carried), stmt.condition_body, (stmt.condition,)),
+                Block((), stmt.body, stmt.yields),
+            )
         case If():
             return (
                 Block((), stmt.then_body, stmt.then_yields),
@@ -64,6 +87,21 @@ def blocks(stmt: Stmt) -> tuple[Block, ...]:
             return (Block((), stmt.body, ()),)
         case _:
             return ()
+
+
+def with_bodies(stmt: Stmt, rewrite: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt:
+    """The statement with each of its nested bodies rewritten, and all else as it was."""
+    match stmt:
+        case For() | Scope():
+            return replace(stmt, body=rewrite(stmt.body))
+        case While():
+            condition_body, body = rewrite(stmt.condition_body), rewrite(stmt.body)
+            return replace(stmt, condition_body=condition_body, body=body)
+        case If():
+            then_body, else_body = rewrite(stmt.then_body), rewrite(stmt.else_body)
+            return replace(stmt, then_body=then_body, else_body=else_body)
+        case _:
+            return stmt
 
 
 def walk(body: Sequence[Stmt]) -> Iterator[Stmt]:
@@ -119,6 +157,9 @@ def _substituted(stmt: Stmt, mapping: Substitution) -> Stmt:
             raise TypeError(f"a constant cannot bind {var.name}")
         return new
 
+    def carried_on(carried: tuple[Carried, ...]) -> tuple[Carried, ...]:
+        return tuple(Carried(read(c.init), bound(c.arg), bound(c.result)) for c in carried)
+
     match stmt:
         case Op():
             result = None if stmt.result is None else bound(stmt.result)
@@ -136,10 +177,16 @@ def _substituted(stmt: Stmt, mapping: Substitution) -> Stmt:
                 start=read(stmt.start),
                 stop=read(stmt.stop),
                 step=read(stmt.step),
-                carried=tuple(
-                    replace(c, init=read(c.init), arg=bound(c.arg), result=bound(c.result))
-                    for c in stmt.carried
-                ),
+                carried=carried_on(stmt.carried),
+                body=substitute(stmt.body, mapping),
+                yields=all_read(stmt.yields),
+            )
+        case While():
+            return replace(
+                stmt,
+                carried=carried_on(stmt.carried),
+                condition_body=substitute(stmt.condition_body, mapping),
+                condition=read(stmt.condition),
                 body=substitute(stmt.body, mapping),
                 yields=all_read(stmt.yields),
             )
