@@ -58,11 +58,24 @@ class Direction(enum.Enum):
 
 
 class FunctionKind(enum.Enum):
-    """What a function is allowed to hold."""
+    """What a function is allowed to hold; programs know it as ``pl.FunctionType``.
+
+    An *opaque* function holds what an orchestration does, scopes and loops, and is called by one.
+    A program without an orchestration is entered by an opaque function.
+    """
 
     ORCHESTRATION = "orchestration"
     INCORE = "incore"
     INLINE = "inline"
+    OPAQUE = "opaque"
+
+    # The same kinds as programs write them. Which core runs a function follows from its tiles.
+    Orchestration = "orchestration"
+    InCore = "incore"
+    AIC = "incore"
+    AIV = "incore"
+    Inline = "inline"
+    Opaque = "opaque"
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,11 +303,18 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Functions by name, callees first; ``entry`` names the orchestration function."""
+    """Functions by name, callees first; ``entry`` names the first function that can be run."""
 
     name: str
     functions: Mapping[str, Function]
     entry: str
+
+    @property
+    def orchestrations(self) -> tuple[str, ...]:
+        """The functions that can be run, in order; :attr:`entry` is the first."""
+        kind = FunctionKind.ORCHESTRATION
+        found = tuple(name for name, f in self.functions.items() if f.func_type is kind)
+        return found or (self.entry,)
 
     def get_function(self, name: str) -> Function | None:
         """The function called ``name``, or ``None``."""

@@ -79,6 +79,8 @@ class _FunctionVerifier:
         function = self._function
         if function.func_type is FunctionKind.INLINE:
             raise VerifyError(f"inline function {function.name!r} was not spliced", function.span)
+        if function.func_type is FunctionKind.OPAQUE and self._form is Form.LOWERED:
+            raise VerifyError(f"opaque function {function.name!r} was not spliced", function.span)
         visible: set[Var] = set()
         for param in function.params:
             self._bind(param.var, visible, function.span)
@@ -192,6 +194,8 @@ class _FunctionVerifier:
         if self._in_scope or self._function.func_type is FunctionKind.INCORE:
             raise VerifyError(f"{call.callee!r} is called on a core", call.span)
         callee = self._program.functions[call.callee]
+        if callee.func_type is FunctionKind.ORCHESTRATION:
+            raise VerifyError(f"{call.callee!r} is an orchestration, which nobody calls", call.span)
         if len(call.operands) != len(callee.params):
             raise VerifyError(
                 f"{call.callee!r} takes {len(callee.params)} operands, got {len(call.operands)}",

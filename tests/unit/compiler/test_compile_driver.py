@@ -217,7 +217,7 @@ def test_a_record_of_the_passes_becomes_files(tmp_path: Path) -> None:
     lower(copy_program(), target_of("a2a3sim"), record)
     names = sorted(record.files)
     assert names[0] == "passes_dump/00_frontend.py"
-    assert names[1] == "passes_dump/01_after_lower_tensor_operations.py"
+    assert names[1] == "passes_dump/01_after_splice_opaque_functions.py"
     profile = json.loads(record.files["report/pipeline_profile.json"])
     assert [stage["seconds"] for stage in profile["stages"]] == [1.0] * len(profile["stages"])
     assert "plan_memory" in record.files["report/pipeline_profile.txt"]

@@ -11,12 +11,14 @@ from pypto.ir.passes.lower_tensors import lower_tensor_operations
 from pypto.ir.passes.outline_scopes import outline_scopes
 from pypto.ir.passes.place_operands import place_operands
 from pypto.ir.passes.plan_memory import plan_memory
+from pypto.ir.passes.splice_opaque import splice_opaque_functions
 from pypto.ir.passes.target import TargetLimits
 from pypto.ir.verifier import Form, verify
 
 Pass = Callable[[Program, TargetLimits], Program]
 
 PASSES: tuple[Pass, ...] = (
+    splice_opaque_functions,
     lower_tensor_operations,
     outline_scopes,
     upgrade_directions,
