@@ -47,7 +47,7 @@ class DataType:
     @property
     def is_int(self) -> bool:
         """Whether it is an integer type, counting ``INDEX`` and not ``BOOL``."""
-        return not self.is_float and self.name != "bool"
+        return not self.is_float and self.name not in ("bool", "task_id")
 
 
 FP32 = DataType("fp32", 32, "f32", "float", 0)
@@ -61,6 +61,8 @@ INT64 = DataType("int64", 64, "i64", "int64_t", 7)
 BOOL = DataType("bool", 1, "i1", "bool", 8)
 # A size or an offset: 64 bits everywhere, so the tensor ABI has no code of its own for it.
 INDEX = DataType("index", 64, "index", "int64_t", 7)
+# Names a task of the run that submitted it. Orchestration code alone holds it, and no tensor does.
+TASK_ID = DataType("task_id", 64, "", "TaskId", -1)
 
 DTYPES: tuple[DataType, ...] = (
     FP32,

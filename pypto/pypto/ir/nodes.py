@@ -117,7 +117,18 @@ class ScalarType:
     dtype: DataType
 
 
-Type = TensorType | TileType | ScalarType
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """``size`` scalars of orchestration code, each of which may be read and written by its index.
+
+    An array is a place, as a tensor is: writing an element makes no new value.
+    """
+
+    size: int
+    dtype: DataType
+
+
+Type = TensorType | TileType | ScalarType | ArrayType
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,6 +176,27 @@ class Op:
 
 
 @dataclass(frozen=True, slots=True)
+class Schedule:
+    """How the task that a scope or a call becomes is run, beyond what its tensors say.
+
+    ``blocks`` is how many times the same code runs, each with an index of its own, in any order
+    and at the same time; ``None`` is a task of one block. ``deps`` are task ids and arrays of
+    them: tasks that complete first. The memory of a tensor in ``no_deps`` orders this task
+    against no other; a tensor in ``dumps`` is shown where arguments are dumped. ``task`` is bound
+    to the task's id.
+    """
+
+    blocks: Operand | None = None
+    deps: tuple[Operand, ...] = ()
+    no_deps: tuple[Var, ...] = ()
+    dumps: tuple[Var, ...] = ()
+    task: Var | None = None
+
+
+PLAIN = Schedule()
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A call of another function of the program. ``results[i]`` aliases the i-th Out or InOut."""
 
@@ -172,6 +204,7 @@ class Call:
     operands: tuple[Operand, ...]
     results: tuple[Var, ...]
     span: Span
+    schedule: Schedule = PLAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,13 +276,26 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A ``pl.at(level=CORE_GROUP)`` block; frontend form only.
+    """A ``pl.at(level=CORE_GROUP)`` or ``pl.spmd`` block; frontend form only.
 
     ``body`` binds its variables in the enclosing function. A tensor result that is read after the
     scope escapes it; the outlining pass turns it into an output of the new function.
     """
 
     name_hint: str
+    body: tuple[Stmt, ...]
+    span: Span
+    schedule: Schedule = PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class ManualScope:
+    """Orchestration code whose tasks are not ordered among each other by their tensors.
+
+    Only ``Schedule.deps`` orders two of its tasks; tasks outside are ordered against those inside
+    as always. ``body`` binds its variables in the body that holds the scope.
+    """
+
     body: tuple[Stmt, ...]
     span: Span
 
@@ -262,7 +308,7 @@ class Return:
     span: Span
 
 
-Stmt = Op | Call | For | While | If | Scope | Return
+Stmt = Op | Call | For | While | If | Scope | ManualScope | Return
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from pypto.ir import memory_rules, scalar_rules
 from pypto.ir import typing_rules as rules
 from pypto.ir.compute_rows import COMPUTE, WITH_SCALAR, WITH_SCRATCH
 from pypto.ir.op_spec import OperandKind, OpSpec
+from pypto.ir.scheduling_rules import scheduling_rows
 from pypto.ir.typing_rules import Infer
 
 _TILE, _TENSOR = OperandKind.TILE, OperandKind.TENSOR
@@ -204,6 +205,7 @@ def rows() -> Iterator[OpSpec]:
         "torch.full(shape, value, dtype=dtype)",
         "A tile that holds one value everywhere.",
     )
+    yield from scheduling_rows()
     for name, count, infer, mnemonic, float_mnemonic, reference in _SCALARS:
         yield OpSpec(
             f"scalar.{name}",

@@ -16,6 +16,7 @@ class OperandKind(enum.Enum):
     SCALAR = "a scalar"
     INDICES = "integer scalars"  # zero or more of them; at most one such position
     SCRATCH = "a scratch tile"  # may be left out
+    ARRAY = "an array"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class OpSpec:
     def public_name(self) -> str:
         """What a user writes for it, such as ``pl.add`` or ``'+'``."""
         family, name = self.name.split(".")
+        if family == "array":
+            return f"pl.array.{name}"
         if family == "scalar" and name in _SYMBOLS:
             return repr(_SYMBOLS[name])
         return "pl." + _PUBLIC.get(name, name)
@@ -59,4 +62,5 @@ _PUBLIC |= {
     "shls": "shl",
     "shrs": "shr",
 }
+_PUBLIC |= {name: f"tile.{name}" for name in ("get_block_idx", "get_block_num")}
 _PUBLIC |= {"mins": "minimum", "rsubs": "sub", "rdivs": "div", "assign": "tensor assignment"}

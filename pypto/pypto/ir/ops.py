@@ -14,7 +14,15 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from pypto.ir.errors import IrTypeError
-from pypto.ir.nodes import AttrValue, Operand, ScalarType, TensorType, TileType, Type
+from pypto.ir.nodes import (
+    ArrayType,
+    AttrValue,
+    Operand,
+    ScalarType,
+    TensorType,
+    TileType,
+    Type,
+)
 from pypto.ir.op_rows import rows
 from pypto.ir.op_spec import OperandKind, OpSpec
 from pypto.ir.typing_rules import show_type, type_of
@@ -29,6 +37,8 @@ def _fits(kind: OperandKind, type_: Type) -> bool:
         return isinstance(type_, TensorType)
     if kind in (OperandKind.TILE, OperandKind.SCRATCH):
         return isinstance(type_, TileType)
+    if kind is OperandKind.ARRAY:
+        return isinstance(type_, ArrayType)
     if kind is OperandKind.SCALAR:
         return isinstance(type_, ScalarType)
     return isinstance(type_, ScalarType) and type_.dtype.is_int

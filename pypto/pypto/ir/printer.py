@@ -12,6 +12,8 @@ from pathlib import Path
 
 from pypto.ir.dtypes import BOOL, FP32, INDEX
 from pypto.ir.nodes import (
+    PLAIN,
+    ArrayType,
     AttrValue,
     Call,
     Carried,
@@ -20,6 +22,7 @@ from pypto.ir.nodes import (
     For,
     Function,
     If,
+    ManualScope,
     MemorySpace,
     Op,
     Operand,
@@ -27,6 +30,7 @@ from pypto.ir.nodes import (
     Program,
     Return,
     ScalarType,
+    Schedule,
     Scope,
     Stmt,
     TensorType,
@@ -53,6 +57,8 @@ def print_type(type_: Type) -> str:
     """The text of a type, as an annotation."""
     if isinstance(type_, ScalarType):
         return f"pl.Scalar[{type_.dtype!r}]"
+    if isinstance(type_, ArrayType):
+        return f"pl.Array[{type_.size}, {type_.dtype!r}]"
     if isinstance(type_, TensorType):
         return f"pl.Tensor[{_shape(type_.shape)}, {type_.dtype!r}]"
     text = f"{_shape(type_.shape)}, {type_.dtype!r}, pl.Mem.{type_.space.name}"
@@ -142,22 +148,53 @@ class _Printer:
         match statement:
             case Op():
                 yield self.op(statement)
-            case Call(callee=callee, operands=operands, results=results):
-                left = "".join(f"{self.name(r)}, " for r in results).rstrip(", ")
-                arguments = self.operands(operands)
-                yield f"{left} = {callee}({arguments})" if left else f"{callee}({arguments})"
+            case Call():
+                yield self.call(statement)
             case For():
                 yield from self.loop(statement)
             case While():
                 yield from self.while_loop(statement)
             case If():
                 yield from self.branch(statement)
-            case Scope(name_hint=hint, body=body):
-                name = f', name_hint="{hint}"' if hint else ""
-                yield f"with pl.at(level=pl.Level.CORE_GROUP{name}):"
+            case Scope():
+                yield self.scope_head(statement)
+                yield from self.block(statement.body, _INDENT)
+            case ManualScope(body=body):
+                yield "with pl.manual_scope():"
                 yield from self.block(body, _INDENT)
             case Return(values=values):
                 yield f"return {self.operands(values)}".rstrip()
+
+    def call(self, call: Call) -> str:
+        schedule, arguments = call.schedule, self.operands(call.operands)
+        text = f"{call.callee}({arguments})"
+        if schedule != PLAIN:
+            count = [] if schedule.blocks is None else [f"core_num={self.operand(schedule.blocks)}"]
+            parts = [call.callee, *([arguments] if arguments else []), *count]
+            function = "submit" if schedule.blocks is None else "spmd_submit"
+            text = f"pl.{function}({', '.join(parts + self.schedule(schedule))})"
+        task = () if schedule.task is None else (schedule.task,)
+        left = ", ".join(self.name(r) for r in (*call.results, *task))
+        return f"{left} = {text}" if left else text
+
+    def scope_head(self, scope: Scope) -> str:
+        schedule = scope.schedule
+        hint = [f'name_hint="{scope.name_hint}"'] if scope.name_hint else []
+        arguments = ", ".join(hint + self.schedule(schedule))
+        opener = "pl.at(level=pl.Level.CORE_GROUP"
+        if schedule.blocks is not None:
+            opener = f"pl.spmd({self.operand(schedule.blocks)}"
+        name = "" if schedule.task is None else f" as {self.name(schedule.task)}"
+        return f"with {opener}{', ' if arguments else ''}{arguments}){name}:"
+
+    def schedule(self, schedule: Schedule) -> list[str]:
+        """The keywords of a schedule, its block count aside."""
+        words = (
+            ("deps", schedule.deps),
+            ("no_dep_args", schedule.no_deps),
+            ("dumps", schedule.dumps),
+        )
+        return [f"{word}=[{self.operands(values)}]" for word, values in words if values]
 
     def op(self, op: Op) -> str:
         arguments = [self.operand(operand) for operand in op.operands]
@@ -165,6 +202,8 @@ class _Printer:
         family, name = op.op.split(".")
         word = f"{name}_" if keyword.iskeyword(name) else name
         text = f"pl.{family}.{word}({', '.join(arguments)})"
+        if op.op == "task.none":
+            text = "None"
         if op.result is None:
             return text
         return f"{self.name(op.result)}: {print_type(op.result.type)} = {text}"

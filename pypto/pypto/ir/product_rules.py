@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pypto.ir.dtypes import BF16, FP16, FP32, INT8, INT32, DataType
 from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import (
+    ArrayType,
     AttrValue,
     MemorySpace,
     Operand,
@@ -32,7 +33,7 @@ _MATMUL_DTYPES = (FP32, FP16, BF16, INT8)
 def _product(operands: Sequence[Operand], first: int) -> tuple[Shaped, Shaped, DataType]:
     """The two factors and the accumulator's element type."""
     left, right = type_of(operands[first]), type_of(operands[first + 1])
-    if isinstance(left, ScalarType) or isinstance(right, ScalarType):
+    if isinstance(left, ScalarType | ArrayType) or isinstance(right, ScalarType | ArrayType):
         raise IrTypeError(f"cannot multiply a {show_type(left)} by a {show_type(right)}")
     for index, side, own in (
         (first, left, MemorySpace.Left),

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from pypto.ir.dtypes import BOOL, INDEX, UINT8, DataType
+from pypto.ir.dtypes import BOOL, INDEX, TASK_ID, UINT8, DataType
 from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import (
+    ArrayType,
     AttrValue,
     Const,
     Dim,
@@ -48,7 +49,9 @@ def show_shape(shape: Sequence[Dim | None]) -> str:
 def show_type(type_: Type) -> str:
     """A type as messages show it, such as ``tile fp32[16, 64] in Vec``."""
     if isinstance(type_, ScalarType):
-        return f"scalar {type_.dtype}"
+        return "task id" if type_.dtype == TASK_ID else f"scalar {type_.dtype}"
+    if isinstance(type_, ArrayType):
+        return f"array of {type_.size} {type_.dtype}"
     if isinstance(type_, TensorType):
         return f"tensor {type_.dtype}{show_shape(type_.shape)}"
     valid = "" if type_.valid == type_.shape else f" (valid {show_shape(type_.valid)})"
@@ -58,7 +61,7 @@ def show_type(type_: Type) -> str:
 def _shaped(operands: Sequence[Operand], index: int) -> Shaped:
     """An operand that is a tile in Vec or a tensor."""
     type_ = type_of(operands[index])
-    if isinstance(type_, ScalarType):
+    if isinstance(type_, ScalarType | ArrayType):
         raise IrTypeError(f"argument {index + 1} is a {show_type(type_)}, not a tile or a tensor")
     if isinstance(type_, TileType) and type_.space is not MemorySpace.Vec:
         raise IrTypeError(

@@ -14,9 +14,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 
-from pypto.ir.dtypes import BOOL, INDEX
+from pypto.ir.dtypes import BOOL, INDEX, TASK_ID
 from pypto.ir.errors import IrTypeError, VerifyError
 from pypto.ir.nodes import (
+    ArrayType,
     Call,
     Direction,
     For,
@@ -24,12 +25,14 @@ from pypto.ir.nodes import (
     FunctionKind,
     If,
     LoopKind,
+    ManualScope,
     MemorySpace,
     Op,
     Operand,
     Program,
     Return,
     ScalarType,
+    Schedule,
     Scope,
     Span,
     Stmt,
@@ -114,6 +117,8 @@ class _FunctionVerifier:
                     self._if(statement, visible)
                 case Scope():
                     self._scope(statement, visible)
+                case ManualScope():
+                    self._manual_scope(statement, visible)
                 case Return():
                     if not top or index != len(body) - 1:
                         raise VerifyError("return does not end its function", statement.span)
@@ -176,6 +181,10 @@ class _FunctionVerifier:
         incore = self._function.func_type is FunctionKind.INCORE
         if family == "scalar":
             return
+        if family in ("array", "task"):
+            if incore or self._in_scope:
+                raise VerifyError(f"{op.op} stands on a core", op.span)
+            return
         if self._form is Form.LOWERED and (incore or family == "tile"):
             allowed = incore and (family == "tile" or op.op in _CORE_MEMORY_OPS)
         elif family == "tile":
@@ -214,9 +223,29 @@ class _FunctionVerifier:
                 f"{len(call.results)} results",
                 call.span,
             )
+        self._schedule(call.schedule, visible, call.span)
         for result, type_ in zip(call.results, written, strict=True):
             self._same(f"type of {result.name!r}", result.type, type_, call.span)
             self._bind(result, visible, call.span)
+        self._task(call.schedule, visible, call.span)
+
+    def _schedule(self, schedule: Schedule, visible: set[Var], span: Span) -> None:
+        if schedule.blocks is not None:
+            blocks = self._use(schedule.blocks, visible, span)
+            self._same("block count", blocks, _INDEX, span)
+        for dependency in schedule.deps:
+            given = self._use(dependency, visible, span)
+            if not isinstance(given, ScalarType | ArrayType) or given.dtype != TASK_ID:
+                raise VerifyError(f"a dependency is a {show_type(given)}", span)
+        for tensor in (*schedule.no_deps, *schedule.dumps):
+            given = self._use(tensor, visible, span)
+            if not isinstance(given, TensorType):
+                raise VerifyError(f"{tensor.name!r} is a {show_type(given)}, not a tensor", span)
+
+    def _task(self, schedule: Schedule, visible: set[Var], span: Span) -> None:
+        if schedule.task is not None:
+            self._same("task id", schedule.task.type, ScalarType(TASK_ID), span)
+            self._bind(schedule.task, visible, span)
 
     def _for(self, loop: For, visible: set[Var]) -> None:
         for bound in (loop.start, loop.stop, loop.step):
@@ -277,12 +306,19 @@ class _FunctionVerifier:
             raise VerifyError("a scope was not outlined", scope.span)
         if self._in_scope or self._function.func_type is FunctionKind.INCORE:
             raise VerifyError("a scope stands on a core", scope.span)
+        self._schedule(scope.schedule, visible, scope.span)
         inside = set(visible)
         self._in_scope = True
         self._block(scope.body, inside)
         self._in_scope = False
         # Only tensors leave a scope.
         visible |= {var for var in inside if isinstance(var.type, TensorType)}
+        self._task(scope.schedule, visible, scope.span)
+
+    def _manual_scope(self, scope: ManualScope, visible: set[Var]) -> None:
+        if self._in_scope or self._function.func_type is FunctionKind.INCORE:
+            raise VerifyError("a manual scope stands on a core", scope.span)
+        self._block(scope.body, visible)
 
     def _return(self, statement: Return, visible: set[Var]) -> None:
         types = tuple(self._use(value, visible, statement.span) for value in statement.values)

@@ -36,7 +36,7 @@ def test_every_row_is_complete():
         assert spec.name == name
         assert spec.doc
         family, _ = name.split(".")
-        assert family in ("tile", "tensor", "scalar")
+        assert family in ("tile", "tensor", "scalar", "array", "task")
         if family == "tensor":
             assert not spec.mnemonic
         assert spec.scratch == (OperandKind.SCRATCH in spec.operands)

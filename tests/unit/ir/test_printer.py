@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from pypto.ir.dtypes import BOOL, FP16, FP32, INDEX, INT32
+from pypto.ir.dtypes import BOOL, FP16, FP32, INDEX, INT32, TASK_ID
 from pypto.ir.nodes import (
+    ArrayType,
     Call,
     Carried,
     Const,
@@ -16,12 +17,14 @@ from pypto.ir.nodes import (
     FunctionKind,
     If,
     LoopKind,
+    ManualScope,
     MemorySpace,
     Op,
     Param,
     Program,
     Return,
     ScalarType,
+    Schedule,
     Scope,
     Span,
     TensorType,
@@ -145,5 +148,43 @@ def test_the_kind_of_a_loop_is_printed():
         "        k_1 = pl.yield_(k_next)",
         "    for () in pl.while_(init_values=()):",
         "        pl.cond(False)",
+        "    return",
+    ]
+
+
+def test_schedules_and_manual_scopes_print_as_they_are_written():
+    tensor, task = TensorType((16, 16), FP32), ScalarType(TASK_ID)
+    x, n = Var("x", tensor), Var("n", ScalarType(INDEX))
+    first, second, third = Var("first", task), Var("second", task), Var("third", task)
+    ids = Var("ids", ArrayType(4, TASK_ID))
+    index = Var("i", ScalarType(INDEX))
+    inside = (Op("tile.get_block_idx", (), index, SPAN),)
+    body = (
+        Op("array.create", (), ids, SPAN, {"size": 4, "dtype": TASK_ID}),
+        ManualScope(
+            (
+                Scope("", inside, SPAN, Schedule(n, (), (x,), (x,), first)),
+                Op("array.write", (ids, Const(0, INDEX), first), None, SPAN),
+            ),
+            SPAN,
+        ),
+        Call("f", (x,), (), SPAN, Schedule(None, (ids, first), task=second)),
+        Call("f", (x,), (), SPAN, Schedule(Const(8, INDEX), (second,))),
+        Op("task.none", (), third, SPAN),
+        Return((), SPAN),
+    )
+    params = (Param(x, Direction.In), Param(n, Direction.In))
+    entry = Function("entry", FunctionKind.ORCHESTRATION, params, body, (), SPAN)
+    text = entry.as_python()
+    ast.parse(text)
+    assert text.splitlines()[2:] == [
+        "    ids: pl.Array[4, pl.TASK_ID] = pl.array.create(dtype=pl.TASK_ID, size=4)",
+        "    with pl.manual_scope():",
+        "        with pl.spmd(n, no_dep_args=[x], dumps=[x]) as first:",
+        "            i: pl.Scalar[pl.INDEX] = pl.tile.get_block_idx()",
+        "        pl.array.write(ids, 0, first)",
+        "    second = pl.submit(f, x, deps=[ids, first])",
+        "    pl.spmd_submit(f, x, core_num=8, deps=[second])",
+        "    third: pl.Scalar[pl.TASK_ID] = None",
         "    return",
     ]

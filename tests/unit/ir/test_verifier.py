@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from pypto.ir.dtypes import BOOL, FP32, INDEX, INT32
+from pypto.ir.dtypes import BOOL, FP32, INDEX, INT32, TASK_ID
 from pypto.ir.errors import VerifyError
 from pypto.ir.nodes import (
+    ArrayType,
     Call,
     Carried,
     Const,
@@ -18,12 +19,14 @@ from pypto.ir.nodes import (
     FunctionKind,
     If,
     LoopKind,
+    ManualScope,
     MemorySpace,
     Op,
     Param,
     Program,
     Return,
     ScalarType,
+    Schedule,
     Scope,
     Span,
     TensorType,
@@ -37,6 +40,7 @@ SPAN = Span("m:f", 1, 0)
 TENSOR = TensorType((16, 16), FP32)
 TILE = TileType((16, 16), FP32, MemorySpace.Vec, (16, 16))
 ZERO, FOUR, ONE = (Const(n, INDEX) for n in (0, 4, 1))
+IDS = {"size": 2, "dtype": TASK_ID}
 LOAD = {"shape": (16, 16), "space": MemorySpace.Vec, "has_valid": False}
 
 x, out = Var("x", TENSOR), Var("out", TENSOR)
@@ -102,6 +106,16 @@ def test_a_while_loop_passes():
     verify(program(incore(staged)), Form.LOWERED)
 
 
+def test_a_scheduled_task_passes_and_its_id_is_bound_afterwards():
+    first, second = (Var(name, ScalarType(TASK_ID)) for name in ("first", "second"))
+    ids = Var("ids", ArrayType(2, TASK_ID))
+    call = Call("f", (x, out), (Var("o", TENSOR),), SPAN, Schedule(FOUR, (), (x,), (x,), first))
+    again = Call("f", (x, out), (Var("p", TENSOR),), SPAN, Schedule(deps=(first, ids), task=second))
+    inside = ManualScope((Op("array.create", (), ids, SPAN, IDS), call), SPAN)
+    write = Op("array.write", (ids, ONE, second), None, SPAN)
+    verify(program(incore(returned=()), entry(inside, again, write)), Form.FRONTEND)
+
+
 def broken():
     """Name -> (program, message)."""
     t, u = tile(), tile("u")
@@ -128,6 +142,20 @@ def broken():
     yield "inline", program(replace(core, func_type=FunctionKind.INLINE)), "was not spliced"
     call = Call("f", (x, out), (Var("o", TENSOR),), SPAN)
     yield "callee", program(entry(call)), "'f' is not defined before its caller"
+    task = Var("tid", ScalarType(TASK_ID))
+    wide = replace(call, schedule=Schedule(Const(4, INT32)))
+    yield "blocks", program(core, entry(wide)), "block count"
+    after = replace(call, schedule=Schedule(deps=(FOUR,)))
+    yield "dependency", program(core, entry(after)), "a dependency is a scalar index"
+    early_id = replace(call, schedule=Schedule(deps=(task,), task=task))
+    yield "own id", program(core, entry(early_id)), "'tid' is used before it is bound"
+    number = replace(call, schedule=Schedule(task=Var("tid", ScalarType(INDEX))))
+    yield "task id", program(core, entry(number)), "task id: scalar index and task id"
+    hidden = replace(call, schedule=Schedule(no_deps=(Var("z", TENSOR),)))
+    yield "no_deps", program(core, entry(hidden)), "'z' is used before it is bound"
+    ids = Op("array.create", (), Var("a", ArrayType(2, TASK_ID)), SPAN, IDS)
+    yield "array", program(incore(ids)), "array.create stands on a core"
+    yield "manual scope", program(incore(ManualScope((), SPAN))), "a manual scope stands on a core"
     few = replace(call, operands=(x,))
     yield "arity", program(core, entry(few)), "takes 2 operands, got 1"
     yield "results", program(core, entry(replace(call, results=()))), "writes 1 tensors"

@@ -17,9 +17,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from pypto.ir.errors import CompileError
-from pypto.ir.nodes import For, Function, FunctionKind, If, Program, Scope, Stmt, Var
+from pypto.ir.nodes import Function, FunctionKind, Program, Scope, Stmt, Var
 from pypto.ir.passes.lower_scope import ScopeLowering
-from pypto.ir.passes.rewrite import bindings, reads
+from pypto.ir.passes.rewrite import bindings, reads, with_bodies
 from pypto.ir.passes.scope_values import bound_name
 from pypto.ir.passes.target import TargetLimits
 
@@ -58,16 +58,6 @@ def _lower_scopes(body: Sequence[Stmt], total: Counter[Var]) -> tuple[Stmt, ...]
                 lowered = lowering.run(stmt.body)
                 out.extend(lowering.prelude)
                 out.append(replace(stmt, body=lowered))
-            case For():
-                out.append(replace(stmt, body=_lower_scopes(stmt.body, total)))
-            case If():
-                out.append(
-                    replace(
-                        stmt,
-                        then_body=_lower_scopes(stmt.then_body, total),
-                        else_body=_lower_scopes(stmt.else_body, total),
-                    )
-                )
             case _:
-                out.append(stmt)
+                out.append(with_bodies(stmt, lambda body: _lower_scopes(body, total)))
     return tuple(out)

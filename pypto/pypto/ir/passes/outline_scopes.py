@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from pypto.ir.errors import CompileError
 from pypto.ir.nodes import (
+    ArrayType,
     Call,
     Direction,
     Function,
@@ -88,11 +89,19 @@ class _Outliner:
         # An earlier scope's result may be another name now of what this one captures.
         body = substitute(body, self._renamed)
         captured = free_variables(body)
+        (scheduled,) = substitute((replace(scope, body=()),), self._renamed)
+        assert isinstance(scheduled, Scope)
         for var in captured:
             if isinstance(var.type, TileType):
                 raise CompileError(
                     f"{var.name} is a tile of another scope; a tile lives inside one pl.at block: "
                     "store it to a tensor there and load it here",
+                    scope.span,
+                )
+            if isinstance(var.type, ArrayType):
+                raise CompileError(
+                    f"{var.name} is an array, which lives in the orchestration function; read its "
+                    "elements before the block",
                     scope.span,
                 )
         tensors = [v for v in captured if isinstance(v.type, TensorType)]
@@ -113,7 +122,11 @@ class _Outliner:
             span=scope.span,
         )
         results = tuple(fresh(v) for v in outputs)
-        call = Call(name, (*tensors, *scalars), results, scope.span)
+        schedule = scheduled.schedule
+        kept = tuple(v for v in schedule.no_deps if v in tensors)
+        shown = tuple(v for v in schedule.dumps if v in tensors)
+        schedule = replace(schedule, no_deps=kept, dumps=shown)
+        call = Call(name, (*tensors, *scalars), results, scope.span, schedule)
         views = self._name_escaping(body, roots, dict(zip(outputs, results, strict=True)))
         return [*hoisted, call, *views]
 

@@ -11,9 +11,11 @@ from pypto.ir.nodes import (
     Const,
     For,
     If,
+    ManualScope,
     Op,
     Operand,
     Return,
+    Schedule,
     Scope,
     Stmt,
     Var,
@@ -26,8 +28,10 @@ Substitution = Mapping[Var, Operand]
 def operands(stmt: Stmt) -> tuple[Operand, ...]:
     """What a statement reads by itself, not counting what its nested bodies read."""
     match stmt:
-        case Op() | Call():
+        case Op():
             return stmt.operands
+        case Call():
+            return (*stmt.operands, *scheduling(stmt.schedule))
         case For():
             return (stmt.start, stmt.stop, stmt.step, *(c.init for c in stmt.carried))
         case While():
@@ -37,7 +41,15 @@ def operands(stmt: Stmt) -> tuple[Operand, ...]:
         case Return():
             return stmt.values
         case Scope():
+            return scheduling(stmt.schedule)
+        case ManualScope():
             return ()
+
+
+def scheduling(schedule: Schedule) -> tuple[Operand, ...]:
+    """What a schedule reads."""
+    blocks = () if schedule.blocks is None else (schedule.blocks,)
+    return (*blocks, *schedule.deps, *schedule.no_deps, *schedule.dumps)
 
 
 def results(stmt: Stmt) -> tuple[Var, ...]:
@@ -46,13 +58,19 @@ def results(stmt: Stmt) -> tuple[Var, ...]:
         case Op():
             return () if stmt.result is None else (stmt.result,)
         case Call():
-            return stmt.results
+            return (*stmt.results, *_task(stmt.schedule))
         case For() | While():
             return tuple(c.result for c in stmt.carried)
         case If():
             return stmt.results
-        case Scope() | Return():
+        case Scope():
+            return _task(stmt.schedule)
+        case ManualScope() | Return():
             return ()
+
+
+def _task(schedule: Schedule) -> tuple[Var, ...]:
+    return () if schedule.task is None else (schedule.task,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +101,7 @@ def blocks(stmt: Stmt) -> tuple[Block, ...]:
                 Block((), stmt.then_body, stmt.then_yields),
                 Block((), stmt.else_body, stmt.else_yields),
             )
-        case Scope():
+        case Scope() | ManualScope():
             return (Block((), stmt.body, ()),)
         case _:
             return ()
@@ -92,7 +110,7 @@ def blocks(stmt: Stmt) -> tuple[Block, ...]:
 def with_bodies(stmt: Stmt, rewrite: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt:
     """The statement with each of its nested bodies rewritten, and all else as it was."""
     match stmt:
-        case For() | Scope():
+        case For() | Scope() | ManualScope():
             return replace(stmt, body=rewrite(stmt.body))
         case While():
             condition_body, body = rewrite(stmt.condition_body), rewrite(stmt.body)
@@ -160,6 +178,15 @@ def _substituted(stmt: Stmt, mapping: Substitution) -> Stmt:
     def carried_on(carried: tuple[Carried, ...]) -> tuple[Carried, ...]:
         return tuple(Carried(read(c.init), bound(c.arg), bound(c.result)) for c in carried)
 
+    def scheduled(schedule: Schedule) -> Schedule:
+        return Schedule(
+            blocks=None if schedule.blocks is None else read(schedule.blocks),
+            deps=all_read(schedule.deps),
+            no_deps=tuple(bound(v) for v in schedule.no_deps),
+            dumps=tuple(bound(v) for v in schedule.dumps),
+            task=None if schedule.task is None else bound(schedule.task),
+        )
+
     match stmt:
         case Op():
             result = None if stmt.result is None else bound(stmt.result)
@@ -169,6 +196,7 @@ def _substituted(stmt: Stmt, mapping: Substitution) -> Stmt:
                 stmt,
                 operands=all_read(stmt.operands),
                 results=tuple(bound(v) for v in stmt.results),
+                schedule=scheduled(stmt.schedule),
             )
         case For():
             return replace(
@@ -201,6 +229,9 @@ def _substituted(stmt: Stmt, mapping: Substitution) -> Stmt:
                 results=tuple(bound(v) for v in stmt.results),
             )
         case Scope():
+            body = substitute(stmt.body, mapping)
+            return replace(stmt, body=body, schedule=scheduled(stmt.schedule))
+        case ManualScope():
             return replace(stmt, body=substitute(stmt.body, mapping))
         case Return():
             return replace(stmt, values=all_read(stmt.values))
