@@ -10,6 +10,33 @@ void fail(const char* op, const char* message) noexcept {
   context.calls->report_fatal(context.run, op, message);
 }
 
+// A message; orchestration libraries are linked without a C library's formatting.
+class Text {
+ public:
+  Text& add(const char* words) noexcept {
+    for (; *words != 0 && length_ + 1 < sizeof text_; ++words) text_[length_++] = *words;
+    text_[length_] = 0;
+    return *this;
+  }
+  Text& add(int64_t number) noexcept {
+    char digits[24];
+    char* first = digits + sizeof digits;
+    *--first = 0;
+    auto rest = number < 0 ? -static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
+    do {
+      *--first = static_cast<char>('0' + rest % 10);
+      rest /= 10;
+    } while (rest != 0);
+    if (number < 0) *--first = '-';
+    return add(first);
+  }
+  const char* c_str() const noexcept { return text_; }
+
+ private:
+  char text_[160] = {};
+  size_t length_ = 0;
+};
+
 int64_t last_element(const ChipTensor& tensor) noexcept {
   int64_t last = 0;
   for (uint32_t i = 0; i < tensor.ndims; ++i) {
@@ -30,21 +57,35 @@ bool is_dense(const ChipTensor& tensor) noexcept {
 
 }  // namespace
 
-ChipTensor ChipTensor::view(const uint32_t* shape, const uint32_t* offset) const {
+ChipTensor ChipTensor::view(const int64_t* shape, const int64_t* offset) const {
   ChipTensor window = *this;
   for (uint32_t i = 0; i < ndims; ++i) {
-    if (uint64_t{offset[i]} + shape[i] > shapes[i]) {
-      fail("view", "the window reaches past the end of the tensor");
+    if (offset[i] < 0 || shape[i] < 0 || shape[i] > shapes[i] || offset[i] > shapes[i] - shape[i]) {
+      Text text;
+      text.add("axis ").add(i).add(": ").add(shape[i]).add(" elements from ").add(offset[i]);
+      fail("slice", text.add(" do not lie in an extent of ").add(shapes[i]).c_str());
       window.extent = 0;
       for (uint32_t k = 0; k < ndims; ++k) window.shapes[k] = 0;
       return window;
     }
-    window.start_offset += int64_t{offset[i]} * strides[i];
-    window.shapes[i] = shape[i];
+    window.start_offset += offset[i] * strides[i];
+    window.shapes[i] = static_cast<uint32_t>(shape[i]);
   }
   window.extent = last_element(window) + 1;
   window.is_contiguous = is_dense(window);
   return window;
+}
+
+ChipTensor ChipTensor::without_axis(uint32_t axis) const {
+  ChipTensor result = *this;
+  for (uint32_t i = axis + 1; i < ndims; ++i) {
+    result.shapes[i - 1] = shapes[i];
+    result.strides[i - 1] = strides[i];
+  }
+  --result.ndims;
+  result.shapes[result.ndims] = 1;
+  result.strides[result.ndims] = 1;
+  return result;
 }
 
 ChipTensor ChipTensor::reshape(const uint32_t* shape, uint32_t dims) const {

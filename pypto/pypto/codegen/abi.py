@@ -31,14 +31,16 @@ class KernelAbi:
     """A kernel's parameters.
 
     A task's payload is every tensor, then every scalar, each in the order of declaration. The
-    function in the `.pto` text takes `parameters` in the order of declaration and then one index
-    for each of `extents`, the run-time extents (tensor, axis) of its tensors.
+    function in the `.pto` text takes `parameters` in the order of declaration, then one index for
+    each of `extents`, the run-time extents (tensor, axis) of its tensors, then one for each of
+    `strides`, the run-time strides (tensor, axis) of those that may be parts of larger ones.
     """
 
     parameters: tuple[Var, ...]
     tensors: tuple[Var, ...]
     scalars: tuple[Var, ...]
     extents: tuple[tuple[Var, int], ...]
+    strides: tuple[tuple[Var, int], ...]
     signature: tuple[Direction, ...]
 
 
@@ -66,8 +68,14 @@ def abi_of(
         for axis, extent in enumerate(v.type.shape)
         if isinstance(extent, DynDim)
     )
+    strides = tuple(
+        (v, axis)
+        for v in tensors
+        if isinstance(v.type, TensorType)
+        for axis in v.type.run_time_strides
+    )
     directions = tuple(p.direction for p in function.params if isinstance(p.var.type, TensorType))
-    return KernelAbi(parameters, tensors, scalars, extents, directions)
+    return KernelAbi(parameters, tensors, scalars, extents, strides, directions)
 
 
 def core_type(function: Function) -> str:

@@ -34,6 +34,7 @@ def kernel_wrapper(abi: KernelAbi, symbol: str, ptoas_cpp: str) -> str:
     arguments += [
         f"static_cast<int64_t>({tensors[var]}->shapes[{axis}])" for var, axis in abi.extents
     ]
+    arguments += [f"{tensors[var]}->strides[{axis}]" for var, axis in abi.strides]
     call = f"    {symbol}(" + (",\n" + " " * (5 + len(symbol))).join(arguments) + ");"
     lines = [
         '#include "pypto_rt/kernel_abi.h"',

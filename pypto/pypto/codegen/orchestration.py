@@ -142,6 +142,8 @@ class _Writer:
             self._write_create(op)
         elif op.op == "tensor.reshape":
             self._write_reshape(op)
+        elif op.op == "tensor.view":
+            self._write_view(op)
         else:
             raise CompileError(
                 f"Misplaced tensor op '{op.op}' in Orchestration function (should be inside "
@@ -174,6 +176,22 @@ class _Writer:
         rank = len(op.result.type.shape)
         self._line(f"const uint32_t {name}_shape[] = {{{extents}}};")
         self._line(f"const ChipTensor {name} = {source}.reshape({name}_shape, {rank});")
+
+    def _write_view(self, op: Op) -> None:
+        assert op.result is not None and isinstance(op.operands[0], Var)
+        source, *values = [self._value(o) for o in op.operands]
+        shape, drop = op.attrs["shape"], op.attrs["drop"]
+        assert isinstance(shape, tuple) and isinstance(drop, tuple)
+        self._at(op.span)
+        name, sizes = self._new("t", op.result), iter(values[len(shape) :])
+        extents = [str(e) if isinstance(e, int) else next(sizes) for e in shape]
+        self._line(f"const int64_t {name}_shape[] = {{{', '.join(extents)}}};")
+        self._line(f"const int64_t {name}_offset[] = {{{', '.join(values[: len(shape)])}}};")
+        # From the last to the first, so that the numbers of the others stay right.
+        dropped = "".join(f".without_axis({axis})" for axis in reversed(drop))
+        self._line(
+            f"const ChipTensor {name} = {source}.view({name}_shape, {name}_offset){dropped};"
+        )
 
     def _write_call(self, call: Call) -> None:
         callee = self._program.functions[call.callee]

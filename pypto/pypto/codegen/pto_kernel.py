@@ -64,6 +64,7 @@ class KernelWriter:
         self._valid: dict[Var, tuple[str, str]] = {}
         self._pads: dict[Var, str] = {}
         self._extents: dict[tuple[Var, int], str] = {}
+        self._strides: dict[tuple[Var, int], str] = {}
         self._views: dict[tuple[Var, tuple[Dim, ...]], str] = {}
         self._declare(abi)
 
@@ -74,10 +75,11 @@ class KernelWriter:
             pointer = isinstance(var.type, TensorType)
             type_ = f"!pto.ptr<{var.type.dtype.pto}>" if pointer else var.type.dtype.pto
             self.arguments.append((name, type_))
-        for var, axis in abi.extents:
-            name = self.text.new(f"arg{len(self.arguments)}")
-            self._extents[var, axis] = name
-            self.arguments.append((name, "index"))
+        for table, known in ((abi.extents, self._extents), (abi.strides, self._strides)):
+            for key in table:
+                name = self.text.new(f"arg{len(self.arguments)}")
+                known[key] = name
+                self.arguments.append((name, "index"))
 
     # Values that operations are written with.
 
@@ -181,9 +183,23 @@ class KernelWriter:
         if view is not None:
             return view
         extents = [self._extent(tensor, axis) for axis in range(len(shape))]
-        dims: list[Dim] = list(shape)
-        if len(shape) == 1:
-            extents, dims = [self.text.index(1), *extents], [1, *dims]
+        lead = max(0, 2 - len(shape))
+        extents = [self.text.index(1)] * lead + extents
+        dims = (1,) * lead + shape
+        strides = self._dense_strides(extents, dims)
+        for axis in tensor.type.run_time_strides:
+            strides[lead + axis] = self._strides[root, axis]
+        view = self.text.new(f"{root.name}_view")
+        self.text.head(
+            f"{view} = pto.make_tensor_view {self._names[root]}, shape = [{', '.join(extents)}], "
+            f"strides = [{', '.join(strides)}] {{layout = #pto.layout<nd>}} : "
+            f"{view_text(len(dims), tensor.type.dtype)}"
+        )
+        self._views[root, shape] = view
+        return view
+
+    def _dense_strides(self, extents: Sequence[str], dims: Sequence[Dim]) -> list[str]:
+        """The strides of a tensor without gaps."""
         strides = [self.text.index(1)]
         static: int | None = 1
         for extent, dim in zip(reversed(extents[1:]), reversed(dims[1:]), strict=True):
@@ -196,14 +212,7 @@ class KernelWriter:
                 product = self.text.new("stride")
                 self.text.head(f"{product} = arith.muli {strides[0]}, {extent} : index")
                 strides.insert(0, product)
-        view = self.text.new(f"{root.name}_view")
-        self.text.head(
-            f"{view} = pto.make_tensor_view {self._names[root]}, shape = [{', '.join(extents)}], "
-            f"strides = [{', '.join(strides)}] {{layout = #pto.layout<nd>}} : "
-            f"{view_text(len(dims), tensor.type.dtype)}"
-        )
-        self._views[root, shape] = view
-        return view
+        return strides
 
     # Statements.
 

@@ -91,7 +91,7 @@ def tensor_create(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -
     return check_tensor_type(extents, _dtype(attrs))
 
 
-def _axis_tensor(operands: Sequence[Operand]) -> TensorType:
+def axis_tensor(operands: Sequence[Operand]) -> TensorType:
     type_ = type_of(operands[0])
     if not isinstance(type_, TensorType):
         raise IrTypeError(f"argument 1 is a {show_type(type_)}, not a tensor")
@@ -100,7 +100,7 @@ def _axis_tensor(operands: Sequence[Operand]) -> TensorType:
 
 def tensor_dim(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """The extent of one axis."""
-    tensor, axis = _axis_tensor(operands), attrs["axis"]
+    tensor, axis = axis_tensor(operands), attrs["axis"]
     if not isinstance(axis, int) or not 0 <= axis < len(tensor.shape):
         raise IrTypeError(f"axis {axis} is out of range for a {show_type(tensor)}")
     return ScalarType(INDEX)
@@ -116,8 +116,13 @@ def _check_count(old: Sequence[int], new: Sequence[int]) -> None:
 
 def tensor_reshape(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """The same elements in row-major order under another shape."""
-    tensor, shape = _axis_tensor(operands), attrs["shape"]
+    tensor, shape = axis_tensor(operands), attrs["shape"]
     assert isinstance(shape, tuple)
+    if tensor.strided:
+        raise IrTypeError(
+            "the tensor is a part of a larger one with gaps between its elements, so it cannot "
+            "have another shape; reshape the whole tensor and take the part of that"
+        )
     old = [d for d in tensor.shape if isinstance(d, int)]
     new = [d for d in shape if isinstance(d, int)]
     if len(old) != len(tensor.shape) or len(new) != len(shape):
@@ -128,7 +133,7 @@ def tensor_reshape(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) 
 
 def tensor_slice(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """A region of a tensor as a tensor of its own, without the axes to drop."""
-    tensor, shape, drop = _axis_tensor(operands), attrs["shape"], attrs["drop"]
+    tensor, shape, drop = axis_tensor(operands), attrs["shape"], attrs["drop"]
     assert isinstance(shape, tuple) and isinstance(drop, tuple)
     extents = _region_extents(tensor, shape)
     if tensor.dtype == BOOL:
@@ -145,7 +150,7 @@ def tensor_slice(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) ->
             _const_extent(cols, matrix[1], "valid_shape[1]"),
         )
         sizes = _region_sizes(len(extents), valid)
-    _check_region(tensor, offsets, sizes, "reads")
+    check_region(tensor, offsets, sizes, "reads")
     rest = [extent for axis, extent in enumerate(extents) if axis not in drop]
     return check_tensor_type(rest, tensor.dtype)
 
@@ -165,20 +170,20 @@ def _region_extents(tensor: TensorType, shape: Sequence[object]) -> tuple[int, .
 
 def tensor_assemble(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """A region of the first operand takes the last one's values."""
-    target, source, shape = _axis_tensor(operands), type_of(operands[-1]), attrs["shape"]
+    target, source, shape = axis_tensor(operands), type_of(operands[-1]), attrs["shape"]
     assert isinstance(source, TensorType) and isinstance(shape, tuple)
     extents = _region_extents(target, shape)
     own = [extent for extent in source.shape if isinstance(extent, int)]
     if len(own) != len(source.shape) or math.prod(own) != math.prod(extents):
         raise IrTypeError(f"a {show_type(source)} does not fill a region of {show_tuple(extents)}")
-    _check_region(target, operands[1:-1], extents, "writes")
+    check_region(target, operands[1:-1], extents, "writes")
     _check_store_dtype(source, target)
     return target
 
 
 def tensor_assign(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """The whole of the first operand takes the second's values."""
-    target, source = _axis_tensor(operands), type_of(operands[1])
+    target, source = axis_tensor(operands), type_of(operands[1])
     if not isinstance(source, TensorType):
         raise IrTypeError(f"cannot assign a {show_type(source)} to a {show_type(target)}")
     if source.shape != target.shape:
@@ -205,7 +210,7 @@ def _check_store_dtype(source: Type, target: TensorType) -> None:
         )
 
 
-def _check_region(
+def check_region(
     tensor: TensorType, offsets: Sequence[Operand], sizes: Sequence[int | None], verb: str
 ) -> None:
     """Constant offsets and sizes against static extents."""
@@ -252,7 +257,7 @@ def _const_extent(operand: Operand, limit: int, what: str) -> int | None:
 
 def tile_load(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """A region of a tensor as a tile."""
-    tensor, shape, space = _axis_tensor(operands), _static_shape(attrs), _space(attrs)
+    tensor, shape, space = axis_tensor(operands), _static_shape(attrs), _space(attrs)
     if space not in _LOAD_SPACES:
         raise IrTypeError(f"cannot load into {space.name}; load into Vec or Mat, then use pl.move")
     if tensor.dtype == BOOL:
@@ -269,7 +274,7 @@ def tile_load(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Ty
     if rank == 1 and shape[0] != 1:
         raise IrTypeError(f"a {show_type(tensor)} gives tiles of one row, not {show_shape(shape)}")
     sizes = _region_sizes(rank, valid)
-    _check_region(tensor, rest, sizes, "reads")
+    check_region(tensor, rest, sizes, "reads")
     return TileType(shape, tensor.dtype, space, valid)
 
 
@@ -287,7 +292,7 @@ def tile_store(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> T
     if rank == 1 and tile.shape[0] != 1:
         raise IrTypeError(f"a {show_type(tile)} does not fit a {show_type(target)} of one axis")
     sizes = _region_sizes(rank, tile.valid)
-    _check_region(target, operands[1:-1], sizes, "writes")
+    check_region(target, operands[1:-1], sizes, "writes")
     return target
 
 

@@ -78,11 +78,23 @@ class FunctionKind(enum.Enum):
     Opaque = "opaque"
 
 
+class TensorLayout(enum.Enum):
+    """How a tensor's elements are ordered in memory: by rows, or by fractals of 16 rows."""
+
+    ND = "nd"
+    NZ = "nz"
+
+
 @dataclass(frozen=True, slots=True)
 class DynDim:
-    """A run-time extent. Equal symbols in one program are the same extent."""
+    """A run-time extent. Equal symbols in one program are the same extent.
+
+    ``limit`` is the extent of the tensor that a part of run-time size was taken from, where that
+    is known: the part has at most as many elements.
+    """
 
     symbol: str
+    limit: int | None = None
 
 
 Dim = int | DynDim
@@ -90,10 +102,26 @@ Dim = int | DynDim
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """A tensor in global memory: row-major, contiguous, any rank from 1 to 5."""
+    """A tensor in global memory, of any rank from 1 to 5, or a part of one.
+
+    ``adjacent`` is how many of the last axes are stored without gaps, so that the strides of the
+    axes before them are run-time values; ``None`` where that is all of them.
+    """
 
     shape: tuple[Dim, ...]
     dtype: DataType
+    layout: TensorLayout = TensorLayout.ND
+    adjacent: int | None = None
+
+    @property
+    def strided(self) -> bool:
+        """Whether there may be gaps between its elements."""
+        return self.adjacent is not None
+
+    @property
+    def run_time_strides(self) -> range:
+        """The axes whose strides are known only when the kernel runs."""
+        return range(0 if self.adjacent is None else len(self.shape) - self.adjacent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pypto.ir import memory_rules, scalar_rules
+from pypto.ir import memory_rules, scalar_rules, view_rules
 from pypto.ir import typing_rules as rules
 from pypto.ir.compute_rows import COMPUTE, WITH_SCALAR, WITH_SCRATCH
 from pypto.ir.op_spec import OperandKind, OpSpec
@@ -102,6 +102,16 @@ def rows() -> Iterator[OpSpec]:
         "",
         "x0.reshape(shape)",
         "The same memory under another shape.",
+    )
+    yield OpSpec(
+        "tensor.view",
+        (_TENSOR, _INDICES),
+        ("shape", "symbols", "drop"),
+        view_rules.tensor_view,
+        "",
+        "",
+        "A part of the same memory, without the axes to drop: an offset for each axis, then an "
+        "extent for each that shape leaves open.",
     )
     yield OpSpec(
         "tensor.slice",

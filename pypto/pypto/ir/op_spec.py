@@ -63,4 +63,10 @@ _PUBLIC |= {
     "shrs": "shr",
 }
 _PUBLIC |= {name: f"tile.{name}" for name in ("get_block_idx", "get_block_num")}
-_PUBLIC |= {"mins": "minimum", "rsubs": "sub", "rdivs": "div", "assign": "tensor assignment"}
+_PUBLIC |= {
+    "view": "slice",
+    "mins": "minimum",
+    "rsubs": "sub",
+    "rdivs": "div",
+    "assign": "tensor assignment",
+}

@@ -19,7 +19,9 @@ from pypto.ir.errors import IrTypeError, VerifyError
 from pypto.ir.nodes import (
     ArrayType,
     Call,
+    Dim,
     Direction,
+    DynDim,
     For,
     Function,
     FunctionKind,
@@ -192,7 +194,8 @@ class _FunctionVerifier:
         else:
             # Computing on tensors outside a scope is refused by code generation, with a message
             # for users.
-            allowed = op.op != "tensor.create" or not (incore or self._in_scope)
+            on_core = incore or self._in_scope
+            allowed = not on_core or op.op not in ("tensor.create", "tensor.view")
         if not allowed:
             where = "an incore function" if incore else "an orchestration function"
             raise VerifyError(f"{op.op} has no place here in {where}", op.span)
@@ -340,9 +343,17 @@ def _accepts(wanted: Type, given: Type) -> bool:
         return wanted == given
     return (
         wanted.dtype == given.dtype
+        and wanted.layout is given.layout
         and len(wanted.shape) == len(given.shape)
-        and all(
-            not isinstance(want, int) or want == have
-            for want, have in zip(wanted.shape, given.shape, strict=True)
-        )
+        and all(map(_extent_fits, wanted.shape, given.shape))
     )
+
+
+def _extent_fits(wanted: Dim, given: Dim) -> bool:
+    """Whether an extent may be passed for a parameter's.
+
+    A part of run-time size stands for as much as the tensor has that it was taken from.
+    """
+    if isinstance(wanted, DynDim):
+        return True
+    return wanted in (given, given.limit if isinstance(given, DynDim) else None)

@@ -19,7 +19,7 @@ from pypto.ir.dtypes import (
     UINT8,
     DataType,
 )
-from pypto.ir.nodes import MemorySpace
+from pypto.ir.nodes import MemorySpace, TensorLayout
 from pypto.language import tensor, tile
 from pypto.language.computation import (
     abs,
@@ -117,7 +117,6 @@ from pypto.language.markers import (
     PadValue,
     Scalar,
     Tensor,
-    TensorLayout,
     Tile,
     constexpr,
     dynamic,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from pypto.ir.dtypes import DataType
-from pypto.ir.nodes import Direction, MemorySpace
+from pypto.ir.nodes import Direction, MemorySpace, TensorLayout
 
 
 class Level(enum.Enum):
@@ -27,12 +27,6 @@ class PadValue(enum.Enum):
     zero = "zero"
     max = "max"
     min = "min"
-
-
-class TensorLayout(enum.Enum):
-    """How a tensor's elements are ordered; only row-major is implemented."""
-
-    ND = "nd"
 
 
 @dataclass(frozen=True, slots=True)

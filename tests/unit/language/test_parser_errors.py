@@ -223,9 +223,9 @@ CASES = {
         "pl.store: shapes is a region of [8, 64], but the tile has [16, 64]",
     ),
     "part outside a core": (
-        orchestration("u = @@x[0:16]"),
-        errors.UnsupportedFeatureError,
-        "a part of a tensor fp32[64, 64] can be used on a core only",
+        orchestration("u = @@x[60:70]"),
+        errors.InvalidOperationError,
+        "pl.slice: takes elements 60 to 70 of axis 0, which has 64: out of range",
     ),
     "part past the end": (
         scope("u = @@x[60:70]"),

@@ -89,7 +89,9 @@ struct alignas(64) ChipTensor {
 
   // A window of this window: `shape` and `offset` have ndims entries. Out of range is fatal to the
   // run. Defined for orchestration code only.
-  ChipTensor view(const uint32_t* shape, const uint32_t* offset) const;
+  ChipTensor view(const int64_t* shape, const int64_t* offset) const;
+  // The same elements without an axis, which must have one element.
+  ChipTensor without_axis(uint32_t axis) const;
   // The same elements under another shape; the window must be contiguous.
   ChipTensor reshape(const uint32_t* shape, uint32_t dims) const;
 };

@@ -26,7 +26,13 @@ from pypto.ir.nodes import (
 )
 
 # The operand that the result of an operation is another name of.
-_ALIASED_OPERAND = {"tile.store": -1, "tensor.assign": 0, "tensor.assemble": 0, "tensor.reshape": 0}
+_ALIASED_OPERAND = {
+    "tile.store": -1,
+    "tensor.assign": 0,
+    "tensor.assemble": 0,
+    "tensor.reshape": 0,
+    "tensor.view": 0,
+}
 
 _MEETS = (
     "{name} may be one of two tensors here ({first} or {second}); "

@@ -12,6 +12,7 @@ from pypto.ir.passes.outline_scopes import outline_scopes
 from pypto.ir.passes.place_operands import place_operands
 from pypto.ir.passes.plan_memory import plan_memory
 from pypto.ir.passes.splice_opaque import splice_opaque_functions
+from pypto.ir.passes.take_strides import take_strides
 from pypto.ir.passes.target import TargetLimits
 from pypto.ir.verifier import Form, verify
 
@@ -21,6 +22,7 @@ PASSES: tuple[Pass, ...] = (
     splice_opaque_functions,
     lower_tensor_operations,
     outline_scopes,
+    take_strides,
     upgrade_directions,
     place_operands,
     copy_carried_tiles,

@@ -20,7 +20,14 @@ from pypto.ir.nodes import (
 from pypto.ir.passes.rewrite import walk
 
 # Tensor operations that name memory; all others of ``tensor.*`` compute a value.
-_MEMORY = ("tensor.create", "tensor.dim", "tensor.assign", "tensor.assemble", "tensor.reshape")
+_MEMORY = (
+    "tensor.create",
+    "tensor.dim",
+    "tensor.assign",
+    "tensor.assemble",
+    "tensor.reshape",
+    "tensor.view",
+)
 _STORES = ("tile.store", "tensor.assign", "tensor.assemble")
 PRODUCTS = ("tensor.matmul", "tensor.matmul_acc")
 

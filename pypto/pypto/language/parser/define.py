@@ -81,7 +81,7 @@ def _parse(
     builder.parse_body(frame)
     if not frame.has_returned:
         frame.body.append(Return((), source.span(source.tree)))
-    written = {values.root(var) for var in values.written}
+    written = {values.whole(var) for var in values.written}
     params = tuple(_upgraded(param, written) for param in values.params)
     last = frame.body[-1]
     assert isinstance(last, Return)

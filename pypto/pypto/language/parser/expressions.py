@@ -34,6 +34,7 @@ from pypto.language.parser.values import (
     is_tile,
     show_value,
 )
+from pypto.language.parser.views import subscript_view
 
 _MARKERS = (markers.Tensor, markers.Tile, markers.Scalar, markers.Out, markers.InOut)
 
@@ -119,7 +120,8 @@ def _subscript(frame: Frame, node: ast.Subscript, hint: str) -> Value:
             return _one_extent(frame, base, node)
     base = evaluate(frame, node.value)
     if is_tensor(base):
-        return sliced(frame, base, node, hint, evaluate)
+        take = sliced if frame.on_core else subscript_view
+        return take(frame, base, node, hint, evaluate)
     if is_tile(base):
         raise frame.error(
             UnsupportedFeatureError,

@@ -95,10 +95,19 @@ class Values:
     scopes: int = 0
     # Results of matrix products, whose fp32 may be narrowed when it is written.
     products: set[Var] = field(default_factory=set)
+    # For each part of a tensor, what it was taken from.
+    wholes: dict[Var, Var] = field(default_factory=dict)
 
     def root(self, var: Var) -> Var:
         """The variable that stands for the same memory, or the same value, as ``var``."""
         *_, root = self._chain(var)
+        return root
+
+    def whole(self, var: Var) -> Var:
+        """The parameter or created tensor in whose memory ``var`` lies."""
+        root = self.root(var)
+        while root in self.wholes:
+            root = self.root(self.wholes[root])
         return root
 
     def meeting(self, left: Var, right: Var) -> Var:

@@ -19,16 +19,16 @@ from pypto.ir.nodes import (
 )
 from pypto.language import computation
 from pypto.language import functions as pl
-from pypto.language.markers import DynVar
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
     ParserTypeError,
 )
 from pypto.language.parser.frame import Frame
-from pypto.language.parser.scalars import index_operand, tensor_extent
+from pypto.language.parser.scalars import extent_symbol, index_operand, tensor_extent
 from pypto.language.parser.site import CallSite, Handler
 from pypto.language.parser.slices import needs_core
 from pypto.language.parser.values import Value, is_number, is_tile, literal, show_value
+from pypto.language.parser.views import part_of_tensor
 
 
 def _load(site: CallSite) -> Value:
@@ -172,7 +172,7 @@ def _create_tensor(site: CallSite) -> Value:
             continue
         shape.append(None)
         operands.append(operand)
-        symbols.append(_symbol(frame, operand, extent))
+        symbols.append(extent_symbol(frame, operand, extent))
     attrs: dict[str, AttrValue] = {
         "shape": tuple(shape),
         "symbols": tuple(symbols),
@@ -181,18 +181,6 @@ def _create_tensor(site: CallSite) -> Value:
     result = site.emit("tensor.create", operands, attrs)
     frame.values.memory.add(result)
     return result
-
-
-def _symbol(frame: Frame, operand: Operand, extent: Value) -> str:
-    """The name of a run-time extent: that of the dimension it was read from, or a new one."""
-    if isinstance(extent, DynVar):
-        return extent.name
-    assert isinstance(operand, Var)
-    known = frame.values.symbols.get(operand)
-    if known is None:
-        known = DynDim(f"{operand.name}${len(frame.values.symbols)}")
-        frame.values.symbols[operand] = known
-    return known.symbol
 
 
 def _two_extents(site: CallSite) -> tuple[int, ...]:
@@ -296,8 +284,9 @@ def _assemble(site: CallSite) -> Value:
 
 
 def _slice(site: CallSite) -> Value:
+    if not site.frame.on_core:
+        return _view(site)
     tensor, shape = site.tensor("x"), site.static_ints("shape")
-    needs_core(site.frame, site.node, f"{site.name}: a part of {show_value(tensor)}")
     drop, offsets = site.static_ints("drop_dims"), site.indices("offset")
     valid = _valid_extents(site, tensor, offsets, _tile_shape(site, "shape", tensor))
     attrs: dict[str, AttrValue] = {
@@ -307,6 +296,37 @@ def _slice(site: CallSite) -> Value:
         "pad": site.pad("pad_value"),
     }
     return site.emit("tensor.slice", [tensor, *offsets, *valid], attrs)
+
+
+def _view(site: CallSite) -> Value:
+    """``pl.slice`` outside a core: a part of the same memory."""
+    tensor, rank = site.tensor("x"), _rank(site.tensor("x"))
+    extents, offsets = site.sequence("shape"), site.sequence("offset")
+    for parameter, items in (("shape", extents), ("offset", offsets)):
+        if len(items) > rank or (parameter == "offset" and len(items) != rank):
+            raise site.wrong(
+                parameter,
+                f"{parameter} needs {rank} entries for {show_value(tensor)}, got {len(items)}",
+                InvalidOperationError,
+            )
+    if site.values["valid_shape"] is not None or site.flag("clamp"):
+        what = "clamp" if site.flag("clamp") else "valid_shape"
+        raise site.wrong(
+            what,
+            f"{what} says how much of a copy is filled, but outside a core a slice names a part "
+            "of the same memory; give shape run-time extents, or slice inside pl.at",
+        )
+    drop = [axis + len(extents) * (axis < 0) for axis in site.static_ints("drop_dims")]
+    lead = rank - len(extents)
+    return part_of_tensor(
+        site.frame,
+        tensor,
+        offsets,
+        (1,) * lead + extents,
+        [lead + axis for axis in drop],
+        site.node,
+        site.hint,
+    )
 
 
 def _deduced(site: CallSite, value: Var, shape: list[Value]) -> list[Value]:

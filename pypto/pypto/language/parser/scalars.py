@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from pypto.ir.dtypes import BOOL, FP32, INDEX, INT32, UINT8, DataType
 from pypto.ir.errors import IrTypeError
-from pypto.ir.nodes import Const, DynDim, Operand, TensorType
+from pypto.ir.nodes import Const, DynDim, Operand, TensorType, Var
 from pypto.language.markers import DynVar
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
@@ -87,6 +87,28 @@ def tensor_extent(frame: Frame, tensor: Operand, axis: int, node: ast.AST) -> Op
     assert isinstance(dim, DynDim)
     frame.values.symbols[result] = dim
     return result
+
+
+def extent_symbol(frame: Frame, extent: Operand, given: Value) -> str:
+    """The name of a run-time extent: that of the dimension it was read from, or a new one.
+
+    ``given`` is the value that ``extent`` was made of. Equal values have one name.
+    """
+    if isinstance(given, DynVar):
+        return given.name
+    assert isinstance(extent, Var)
+    source = given if isinstance(given, Var) else extent
+    known = frame.values.symbols.get(source)
+    if known is None:
+        known = DynDim(f"{source.name}${len(frame.values.symbols)}")
+        frame.values.symbols[source] = known
+    return known.symbol
+
+
+def difference(frame: Frame, left: Value, right: Value, node: ast.AST) -> Operand:
+    """How many indices there are from ``right`` to ``left``."""
+    first, second = (scalar_operand(frame, side, node, "a bound") for side in (left, right))
+    return named_scalar(frame, "sub", first, second, node, "-")
 
 
 def coerce(frame: Frame, value: Scalar, dtype: DataType, node: ast.AST, what: str) -> Operand:

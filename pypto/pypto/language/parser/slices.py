@@ -13,8 +13,8 @@ from pypto.language.parser.diagnostics.exceptions import (
     UnsupportedFeatureError,
 )
 from pypto.language.parser.frame import Frame
-from pypto.language.parser.scalars import index_operand
-from pypto.language.parser.values import Value, show_value
+from pypto.language.parser.scalars import difference, index_operand
+from pypto.language.parser.values import Value
 
 # The value of an expression; the module that defines it imports this one.
 Evaluate = Callable[[Frame, ast.expr], Value]
@@ -36,7 +36,6 @@ class Region:
 
 def sliced(frame: Frame, tensor: Var, node: ast.Subscript, hint: str, evaluate: Evaluate) -> Var:
     """``x[a:b, i]`` read."""
-    needs_core(frame, node, f"a part of {show_value(tensor)}")
     region = region_of(frame, tensor, node.slice, evaluate)
     if not region.extents:
         raise frame.error(
@@ -57,17 +56,7 @@ def sliced(frame: Frame, tensor: Var, node: ast.Subscript, hint: str, evaluate: 
 def region_of(frame: Frame, tensor: Var, index: ast.expr, evaluate: Evaluate) -> Region:
     """What a subscript selects: slices keep their axis, numbers drop it, the rest is whole."""
     assert isinstance(tensor.type, TensorType)
-    parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    rank = len(tensor.type.shape)
-    if len(parts) > rank:
-        raise frame.error(
-            InvalidOperationError, index, f"{len(parts)} indices for a tensor of {rank} dimensions"
-        )
-    for part in parts:
-        if isinstance(part, ast.Constant) and (part.value is Ellipsis or part.value is None):
-            raise frame.error(
-                UnsupportedFeatureError, part, "a kernel's tensors are indexed by a : b and numbers"
-            )
+    parts = subscripts_of(frame, tensor, index)
     drop = tuple(axis for axis, part in enumerate(parts) if not isinstance(part, ast.Slice))
     offsets: list[Operand] = []
     shape: list[int] = []
@@ -91,6 +80,23 @@ def region_of(frame: Frame, tensor: Var, index: ast.expr, evaluate: Evaluate) ->
     return Region(offsets, tuple(shape), drop)
 
 
+def subscripts_of(frame: Frame, tensor: Var, index: ast.expr) -> list[ast.expr]:
+    """What a subscript says of the first axes; the rest are whole."""
+    assert isinstance(tensor.type, TensorType)
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    rank = len(tensor.type.shape)
+    if len(parts) > rank:
+        raise frame.error(
+            InvalidOperationError, index, f"{len(parts)} indices for a tensor of {rank} dimensions"
+        )
+    for part in parts:
+        if isinstance(part, ast.Constant) and (part.value is Ellipsis or part.value is None):
+            raise frame.error(
+                UnsupportedFeatureError, part, "a kernel's tensors are indexed by a : b and numbers"
+            )
+    return parts
+
+
 def needs_core(frame: Frame, node: ast.AST, what: str) -> None:
     """Refuses to touch a part of a tensor in an orchestration function."""
     if not frame.on_core:
@@ -104,6 +110,18 @@ def needs_core(frame: Frame, node: ast.AST, what: str) -> None:
 
 def part_of(frame: Frame, part: ast.expr, evaluate: Evaluate) -> tuple[Value, int | None]:
     """Start and extent of one axis of a subscript; no extent where the slice is open."""
+    start, extent = bounds_of(frame, part, evaluate)
+    if isinstance(extent, bool) or not isinstance(extent, int | None):
+        raise frame.error(
+            ParserSyntaxError,
+            part,
+            "the extent of a slice must be known when the kernel is compiled; write a : a + 16",
+        )
+    return start, extent
+
+
+def bounds_of(frame: Frame, part: ast.expr, evaluate: Evaluate) -> tuple[Value, Value]:
+    """Start and extent of one axis, which may be run-time values; None where the slice is open."""
     if not isinstance(part, ast.Slice):
         return evaluate(frame, part), 1
     if part.step is not None:
@@ -119,15 +137,8 @@ def part_of(frame: Frame, part: ast.expr, evaluate: Evaluate) -> tuple[Value, in
         and part.lower is not None
         and ast.dump(upper.left) == ast.dump(part.lower)
     ):
-        extent = evaluate(frame, upper.right)
-    else:
-        stop = evaluate(frame, upper)
-        both = isinstance(stop, int) and isinstance(start, int)
-        extent = stop - start if both else None  # type: ignore[operator]
-    if isinstance(extent, bool) or not isinstance(extent, int):
-        raise frame.error(
-            ParserSyntaxError,
-            part,
-            "the extent of a slice must be known when the kernel is compiled; write a : a + 16",
-        )
-    return start, extent
+        return start, evaluate(frame, upper.right)
+    stop = evaluate(frame, upper)
+    if isinstance(start, int) and (isinstance(stop, int) or start == 0):
+        return start, stop - start if isinstance(stop, int) else stop
+    return start, difference(frame, stop, start, part)

@@ -267,7 +267,7 @@ def _returned_param(frame: Frame, value: Value, node: ast.Return) -> Var:
             f"{value.name!r} was made in this function, so it cannot be returned; write it into a "
             "pl.Out[pl.Tensor] parameter",
         )
-    written = {frame.values.root(var) for var in frame.values.written}
+    written = {frame.values.whole(var) for var in frame.values.written}
     if directions[root] is Direction.In and root not in written:
         raise frame.error(
             InvalidOperationError,

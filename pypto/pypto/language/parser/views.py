@@ -1,0 +1,89 @@
+"""Parts of a tensor in an orchestration function: the same memory, not a copy."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from pypto.ir.nodes import AttrValue, Const, DynDim, Operand, TensorType, Var
+from pypto.language.parser.diagnostics.exceptions import InvalidOperationError
+from pypto.language.parser.frame import Frame
+from pypto.language.parser.scalars import difference, extent_symbol, index_operand, tensor_extent
+from pypto.language.parser.slices import Evaluate, bounds_of, subscripts_of
+from pypto.language.parser.values import Value
+
+
+def subscript_view(
+    frame: Frame, tensor: Var, node: ast.Subscript, hint: str, evaluate: Evaluate
+) -> Var:
+    """``x[a:b, i]``, whose offsets and extents may be run-time values."""
+    parts = subscripts_of(frame, tensor, node.slice)
+    offsets: list[Value] = []
+    extents: list[Value] = []
+    for axis in range(_rank(tensor)):
+        whole: tuple[Value, Value] = (0, None)
+        cut = axis < len(parts)
+        start, extent = bounds_of(frame, parts[axis], evaluate) if cut else whole
+        if extent is None:
+            extent = _rest(frame, tensor, axis, start, node)
+        offsets.append(start)
+        extents.append(extent)
+    drop = [axis for axis, part in enumerate(parts) if not isinstance(part, ast.Slice)]
+    return part_of_tensor(frame, tensor, offsets, extents, drop, node, hint)
+
+
+def part_of_tensor(
+    frame: Frame,
+    tensor: Var,
+    offsets: Sequence[Value],
+    extents: Sequence[Value],
+    drop: Sequence[int],
+    node: ast.AST,
+    hint: str = "",
+) -> Var:
+    """The part of ``tensor`` at ``offsets``, without the axes to drop."""
+    starts = [index_operand(frame, o, node, f"offset {axis}") for axis, o in enumerate(offsets)]
+    shape: list[int | None] = []
+    sizes: list[Operand] = []
+    symbols: list[str] = []
+    for axis, extent in enumerate(extents):
+        size = index_operand(frame, extent, node, f"extent {axis}")
+        if isinstance(size, Const):
+            shape.append(int(size.value))
+            continue
+        shape.append(None)
+        sizes.append(size)
+        symbols.append(extent_symbol(frame, size, extent))
+    attrs: dict[str, AttrValue] = {
+        "shape": tuple(shape),
+        "symbols": tuple(symbols),
+        "drop": tuple(sorted(drop)),
+    }
+    part = frame.emit("tensor.view", [tensor, *starts, *sizes], node, hint=hint, attrs=attrs)
+    frame.values.memory.add(part)
+    frame.values.wholes[part] = tensor
+    return part
+
+
+def _rank(tensor: Var) -> int:
+    assert isinstance(tensor.type, TensorType)
+    return len(tensor.type.shape)
+
+
+def _rest(frame: Frame, tensor: Var, axis: int, start: Value, node: ast.AST) -> Value:
+    """How many elements an axis has from ``start`` on."""
+    assert isinstance(tensor.type, TensorType)
+    dim = tensor.type.shape[axis]
+    if isinstance(dim, int) and isinstance(start, int) and not isinstance(start, bool):
+        if start >= dim:
+            raise frame.error(
+                InvalidOperationError,
+                node,
+                f"the part has no elements along axis {axis}: it starts at {start}, and the axis "
+                f"has {dim}",
+            )
+        return dim - start
+    whole = tensor_extent(frame, tensor, axis, node) if isinstance(dim, DynDim) else dim
+    if isinstance(start, int) and start == 0:
+        return whole
+    return difference(frame, whole, start, node)
