@@ -12,8 +12,9 @@ from pypto.backend import DEFAULT_RUNTIME, RuntimeKind, Target
 from pypto.codegen import ENTRY_SYMBOL, ExternSource, GeneratedSources, KernelSource, generate
 from pypto.compiler.errors import AssemblyFailed
 from pypto.compiler.tree import kernel_config_module, staged, write_files
+from pypto.ir.errors import CompileError
 from pypto.ir.external import ExternalKernel
-from pypto.ir.nodes import Program
+from pypto.ir.nodes import FunctionKind, Program
 from pypto.ir.param_info import params_of
 from pypto.ir.passes import PassObserver, limits_of, run_passes
 from pypto.language.extern_package import ExternPackage
@@ -71,6 +72,12 @@ def build_sources(
     the assembler fails, OSError where the directory cannot be written.
     """
     lowered = lower(program, target, observe)
+    if lowered.functions[lowered.entry].func_type is not FunctionKind.ORCHESTRATION:
+        raise CompileError(
+            f"the program {program.name!r} has nothing to run: {program.entry!r} is a core "
+            "function; add a function with type=pl.FunctionType.Orchestration that calls it",
+            lowered.functions[lowered.entry].span,
+        )
     generated = generate(lowered, target.backend_type.arch)
     config = _config(generated, target, runtime, packages)
     entry = lowered.functions[lowered.entry]

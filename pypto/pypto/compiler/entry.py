@@ -26,6 +26,7 @@ from pypto.ir.nodes import Program
 from pypto.ir.options import DiagnosticPhase, MemoryPlanner, OptimizationStrategy, PassDumpLevel
 from pypto.language.extern_package import ExternPackage, read_package
 from pypto.runtime.compiled_program import CompiledProgram
+from pypto.runtime.errors import located
 from pypto.runtime.host import (
     build_parent,
     host_compilers,
@@ -81,17 +82,21 @@ def compile(
         directory = Path(output_dir).absolute()
     else:
         directory = unique_directory(build_parent(environ, Path.cwd()), program.name)
-    built = build_installed(
-        program,
-        directory,
-        target=target,
-        runtime=kind,
-        dump_passes=dump_passes,
-        profiling=profiling,
-        environ=environ,
-    )
+    with located(program.sources):
+        built = build_installed(
+            program,
+            directory,
+            target=target,
+            runtime=kind,
+            dump_passes=dump_passes,
+            profiling=profiling,
+            environ=environ,
+        )
     return CompiledProgram(
-        OutputDirectory(built.output_dir, host_compilers()), built.meta, program=program
+        OutputDirectory(built.output_dir, host_compilers()),
+        built.meta,
+        program=program,
+        sources=program.sources,
     )
 
 

@@ -189,6 +189,9 @@ AttrValue = (
 )
 
 
+NO_ATTRS: Mapping[str, AttrValue] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Op:
     """``results = op(*operands)`` where ``op`` names a row of :data:`pypto.ir.ops.OPS`.
@@ -200,7 +203,7 @@ class Op:
     operands: tuple[Operand, ...]
     result: Var | None
     span: Span
-    attrs: Mapping[str, AttrValue] = field(default_factory=lambda: MappingProxyType({}))
+    attrs: Mapping[str, AttrValue] = field(default_factory=lambda: NO_ATTRS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +360,7 @@ class Function:
     """One function. ``return_types`` lists the returned values' types in order.
 
     An InCore function that is ``external`` has no statements: what it does is C++, and its
-    parameters' directions are what its declaration says.
+    parameters' directions are what its declaration says. ``attrs`` are notes of the user's.
     """
 
     name: str
@@ -367,6 +370,7 @@ class Function:
     return_types: tuple[Type, ...]
     span: Span
     external: ExternalKernel | None = None
+    attrs: Mapping[str, AttrValue] = field(default_factory=lambda: NO_ATTRS)
 
     def as_python(self) -> str:
         """The function as Python-like text."""
@@ -377,11 +381,18 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Functions by name, callees first; ``entry`` names the first function that can be run."""
+    """Functions by name, callees first; ``entry`` names the first function that can be run.
+
+    ``sources`` maps the units of spans to the user's file and the line of the ``def``, for
+    messages; it is no part of what the program means.
+    """
 
     name: str
     functions: Mapping[str, Function]
     entry: str
+    sources: Mapping[str, tuple[str, int]] = field(
+        default_factory=lambda: MappingProxyType({}), compare=False, repr=False
+    )
 
     @property
     def orchestrations(self) -> tuple[str, ...]:

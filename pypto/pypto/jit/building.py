@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pypto.backend import target_of
-from pypto.ir.errors import CompileError
 from pypto.ir.nodes import Program
 from pypto.jit import log
 from pypto.jit.extern_sources import NO_EXTERNS, ExternSources
@@ -16,7 +15,7 @@ from pypto.jit.placement import TEMPORARY_VARIABLE, temporary_parent
 from pypto.jit.source import SourceSnapshot
 from pypto.jit.specialization import Specialization
 from pypto.jit.statistics import Counter, Statistics
-from pypto.runtime.errors import SourceMap, locate
+from pypto.runtime.errors import located
 from pypto.runtime.host import host_compilers
 from pypto.runtime.storage import CompilerFactory
 
@@ -65,7 +64,7 @@ class Recipe:
         from pypto.compiler.driver import lower
 
         program = self.parse()
-        with _Located(self.snapshot.source_map()):
+        with located(self.snapshot.source_map()):
             return lower(program, target_of(self.specialization.options.platform))
 
     def generate(self, directory: Path) -> Program:
@@ -78,7 +77,7 @@ class Recipe:
 
         program = self.parse()
         options = self.specialization.options
-        with _Located(self.snapshot.source_map()):
+        with located(self.snapshot.source_map()):
             build_installed(
                 program,
                 directory,
@@ -90,24 +89,6 @@ class Recipe:
                 identified=self.identified,
             )
         return program
-
-
-class _Located:
-    """Turns the position of a CompileError into the user's file and line."""
-
-    def __init__(self, sources: SourceMap) -> None:
-        self._sources = sources
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if not isinstance(error, CompileError) or error.span is None:
-            return
-        span = error.span
-        place = locate(self._sources, span.unit, span.line, span.column)
-        if place is not None:
-            raise type(error)(f"{place}: {error.message}", span) from error
 
 
 class Meter:

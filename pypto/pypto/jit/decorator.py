@@ -287,6 +287,15 @@ class JitDecorator:
             return lambda decorated: _declare(decorated, kind, level, True, sys._getframe(1))
         return _declare(function, kind, level, True, sys._getframe(1))
 
+    def opaque(
+        self, function: Callable[..., Any] | None = None
+    ) -> JITFunction | Callable[[Callable[..., Any]], JITFunction]:
+        """``@pl.jit.opaque``: a function of its own that may hold ``pl.at`` blocks and loops."""
+        kind = FunctionKind.OPAQUE
+        if function is None:
+            return lambda decorated: _declare(decorated, kind, None, True, sys._getframe(1))
+        return _declare(function, kind, None, True, sys._getframe(1))
+
     def inline(
         self, function: Callable[..., Any] | None = None, *, auto_scope: bool = True
     ) -> JITFunction | Callable[[Callable[..., Any]], JITFunction]:

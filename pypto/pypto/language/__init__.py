@@ -19,7 +19,7 @@ from pypto.ir.dtypes import (
     UINT8,
     DataType,
 )
-from pypto.ir.nodes import MemorySpace, TensorLayout
+from pypto.ir.nodes import FunctionKind, MemorySpace, TensorLayout
 from pypto.language import tensor, tile
 from pypto.language.computation import (
     abs,
@@ -121,10 +121,13 @@ from pypto.language.markers import (
     constexpr,
     dynamic,
 )
+from pypto.language.program_style import function, inline, program
+from pypto.language.program_text import loads, parse
 
 if TYPE_CHECKING:
     from pypto.jit import jit
 
+FunctionType = FunctionKind
 Mem = MemorySpace
 ND = TensorLayout.ND
 
@@ -157,6 +160,7 @@ __all__ = [
     "UINT8",
     "DataType",
     "DynVar",
+    "FunctionType",
     "InOut",
     "Level",
     "Mem",
@@ -200,8 +204,11 @@ __all__ = [
     "fmod",
     "fmods",
     "full",
+    "function",
+    "inline",
     "jit",
     "load",
+    "loads",
     "log",
     "lrelu",
     "matmul",
@@ -219,7 +226,9 @@ __all__ = [
     "not_",
     "or_",
     "ors",
+    "parse",
     "prelu",
+    "program",
     "range",
     "recip",
     "relu",

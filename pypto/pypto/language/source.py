@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from pypto.ir.external import ExternalKernel
-from pypto.ir.nodes import Direction, FunctionKind, ScalarType, Span, TensorType
+from pypto.ir.nodes import (
+    NO_ATTRS,
+    AttrValue,
+    Direction,
+    FunctionKind,
+    ScalarType,
+    Span,
+    TensorType,
+)
 
 # The kinds of values that may stand for a name at compile time; lists and tuples of them too.
 Static = object
@@ -56,6 +64,7 @@ class FunctionSource:
     ``attributes`` are those of the values in it that might have changed since.
 
     ``external`` has the C++ files of a function that only declares a kernel: its body says nothing.
+    A ``strict_ssa`` function binds each name once.
     """
 
     name: str
@@ -67,8 +76,10 @@ class FunctionSource:
     namespace: Mapping[str, Static]
     lines: tuple[str, ...] = ()
     auto_scope: bool = True
+    strict_ssa: bool = False
     external: ExternalKernel | None = None
     attributes: CapturedAttributes = NO_ATTRIBUTES
+    attrs: Mapping[str, AttrValue] = field(default_factory=lambda: NO_ATTRS)
 
     @property
     def tree(self) -> ast.FunctionDef:

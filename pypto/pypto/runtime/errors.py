@@ -11,9 +11,12 @@ A compiler that fails or exceeds its time raises the errors of ``pypto_toolchain
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from pypto.ir.errors import CompileError
 
 
 class ToolchainUnavailable(RuntimeError):
@@ -114,3 +117,16 @@ def locate(sources: SourceMap, unit: str, line: int, column: int) -> SourceLocat
         return None
     file, first_line = entry
     return SourceLocation(file, first_line + line - 1, column + 1)
+
+
+@contextmanager
+def located(sources: SourceMap) -> Iterator[None]:
+    """While it is open, a CompileError that ``sources`` can place says the user's file and line."""
+    try:
+        yield
+    except CompileError as error:
+        span = error.span
+        place = None if span is None else locate(sources, span.unit, span.line, span.column)
+        if place is None:
+            raise
+        raise type(error)(f"{place}: {error.message}", span) from error

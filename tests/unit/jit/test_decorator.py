@@ -40,7 +40,12 @@ def levelled(x: pl.Tensor):
     return x
 
 
-@pl.jit.inline
+@pl.jit.opaque()
+def staged(x: pl.Tensor):
+    return x
+
+
+@pl.jit.inline(auto_scope=False)
 def spliced(x: pl.Tensor):
     return x
 
@@ -58,6 +63,7 @@ def test_it_is_called_what_the_function_is_called() -> None:
     assert repr(kernel) == "JITFunction('kernel', func_type='orchestration')"
     assert repr(helper) == "JITFunction('helper', func_type='incore')"
     assert repr(spliced) == "JITFunction('spliced', func_type='inline')"
+    assert repr(staged) == "JITFunction('staged', func_type='opaque')"
 
 
 def test_parameters() -> None:
@@ -68,6 +74,7 @@ def test_parameters() -> None:
 def test_decorations_are_recorded() -> None:
     assert kernel.declaration.auto_scope
     assert not unscoped.declaration.auto_scope
+    assert not spliced.declaration.auto_scope
     assert levelled.declaration.level is pl.Level.CORE_GROUP
 
 
@@ -83,6 +90,12 @@ def test_what_cannot_be_decorated_is_refused() -> None:
         pl.jit(len)
     with pytest.raises(TypeError, match="auto_scope"):
         pl.jit.incore(auto_scope=False)
+    with pytest.raises(TypeError, match="auto_scope"):
+        pl.jit.opaque(auto_scope=False)
+    with pytest.raises(TypeError, match="level"):
+        pl.jit(level=pl.Level.CORE_GROUP)
+    with pytest.raises(TypeError, match="level"):
+        pl.jit.inline(level=pl.Level.CORE_GROUP)
     with pytest.raises(TypeError, match="auto_scope"):
         pl.jit(auto_scope=1)(lambda x: x)
 

@@ -27,6 +27,7 @@ from pypto.language.parser.movement import MOVEMENT
 from pypto.language.parser.scalars import fold, named_scalar, scalar_operand
 from pypto.language.parser.site import CallSite, Handler
 from pypto.language.parser.values import Value, holds_runtime, is_tensor, show_value
+from pypto.language.program_style import InlineFunction, SourceFunction
 from pypto.language.source import FunctionSource
 
 HANDLERS: Mapping[object, Handler] = MappingProxyType({**MOVEMENT, **COMPUTE, **COMPILE_TIME})
@@ -38,6 +39,8 @@ def call(frame: Frame, node: ast.Call, hint: str = "") -> Value:
         if is_tensor(evaluate(frame, node.func.value)):
             return None  # read with the signature
     callee = evaluate(frame, node.func)
+    if isinstance(callee, InlineFunction | SourceFunction) and callee.source is not None:
+        callee = callee.source
     if isinstance(callee, FunctionSource):
         args, keywords = _arguments(frame, node)
         return call_kernel_function(frame, callee, node, args, keywords, hint)

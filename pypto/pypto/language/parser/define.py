@@ -8,7 +8,6 @@ from dataclasses import replace
 from pypto.ir.nodes import (
     Direction,
     Function,
-    FunctionKind,
     Operand,
     Param,
     Return,
@@ -19,7 +18,8 @@ from pypto.ir.typing_rules import type_of
 from pypto.language.parser.external import declare_external
 from pypto.language.parser.frame import Builder, Frame, Values
 from pypto.language.parser.liveness import live_after
-from pypto.language.parser.signature import read_signature
+from pypto.language.parser.signature import annotation_frame, read_signature
+from pypto.language.parser.single_assignment import check_single_assignment
 from pypto.language.source import Argument, ConstValue, FunctionSource
 
 
@@ -68,11 +68,12 @@ def _parse(
         values.params.append(Param(var, param.direction))
         if isinstance(argument, TensorType):
             values.memory.add(var)
-    kind = FunctionKind.INCORE if source.kind is FunctionKind.INCORE else FunctionKind.ORCHESTRATION
+    if source.strict_ssa:
+        check_single_assignment(annotation_frame(source))
     frame = Frame(
         builder=builder,
         source=source,
-        kind=kind,
+        kind=source.kind,
         values=values,
         env=env,
         live_after=live_after(source.tree.body),
@@ -87,7 +88,15 @@ def _parse(
     assert isinstance(last, Return)
     builder.results[name] = _results(values.params, last.values, frame.has_returned)
     types = tuple(type_of(value) for value in last.values)
-    return Function(name, kind, params, tuple(frame.body), types, source.span(source.tree))
+    return Function(
+        name,
+        source.kind,
+        params,
+        tuple(frame.body),
+        types,
+        source.span(source.tree),
+        attrs=source.attrs,
+    )
 
 
 def _upgraded(param: Param, written: set[Var]) -> Param:

@@ -49,7 +49,14 @@ def declare_external(
     types = tuple(params[index].var.type for index in builder.results[name])
     span = source.span(source.tree)
     return Function(
-        name, FunctionKind.INCORE, tuple(params), (), types, span, external=source.external
+        name,
+        FunctionKind.INCORE,
+        tuple(params),
+        (),
+        types,
+        span,
+        external=source.external,
+        attrs=source.attrs,
     )
 
 

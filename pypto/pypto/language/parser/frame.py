@@ -66,9 +66,12 @@ class Builder:
     unchanged: dict[ast.For, frozenset[str]] = field(default_factory=dict)
     # Loops and run-time branches that are open.
     nesting: int = 0
+    # Where each unit that was parsed stands in the user's files.
+    sources: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     def parse_body(self, frame: Frame) -> None:
         """Translates the whole body of a frame's function."""
+        self.sources[frame.source.unit] = (frame.source.file, frame.source.first_line)
         self.active.append(frame.source)
         try:
             self.block(frame, frame.source.tree.body)

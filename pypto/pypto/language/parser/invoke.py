@@ -60,8 +60,8 @@ def call_kernel_function(
         raise frame.error(
             UnsupportedFeatureError,
             node,
-            f"{callee.name!r} is decorated with @pl.jit, so it is entered from Python only; "
-            "decorate it with @pl.jit.incore or @pl.jit.inline to call it from a kernel",
+            f"{callee.name!r} is an orchestration function, so it is entered from Python only; "
+            "make it an incore, opaque or inline function to call it from a kernel",
         )
     if callee in frame.builder.active:
         raise frame.error(
@@ -74,8 +74,8 @@ def call_kernel_function(
         raise frame.error(
             InvalidOperationError,
             node,
-            f"{callee.name!r} is a core function of its own, so it cannot be called on a core; "
-            "call it from the @pl.jit function outside pl.at, or decorate it with @pl.jit.inline",
+            f"{callee.name!r} is a function of its own, so it cannot be called on a core; call it "
+            "from the orchestration outside pl.at, or make it an inline function",
         )
     return _dispatch(frame, callee, node, bound, hint)
 

@@ -46,7 +46,8 @@ def parse_program(
         if builder.prints and sys.stdout is not None:  # a service may have closed it
             sys.stdout.write("".join(line + "\n" for line in builder.prints))
     # Callees were finished before their callers, so insertion order is callees first.
-    return Program(name, MappingProxyType(dict(builder.functions)), defined)
+    functions = MappingProxyType(dict(builder.functions))
+    return Program(name, functions, defined, MappingProxyType(builder.sources))
 
 
 def _attributes(entry: FunctionSource, bound: Mapping[str, Argument]) -> CapturedAttributes:
