@@ -20,6 +20,7 @@ import live_call
 import peers
 import publish_entry
 import remote_fetch
+import simulated_execution
 import toolchain_identity
 import validate_entry
 import whole_process
@@ -35,6 +36,7 @@ BENCHMARKS: tuple[tuple[tuple[str, ...], Callable[[int], list[Comparison]], int]
     (("7",), publish_entry.compare, publish_entry.RUNS),
     (("8",), herd.compare, herd.RUNS),
     (("9",), cold_compile.compare, cold_compile.RUNS),
+    (("10",), simulated_execution.compare, simulated_execution.RUNS),
     (("11",), remote_fetch.compare, remote_fetch.RUNS),
 )
 _KNOWN = frozenset(row for rows, _, _ in BENCHMARKS for row in rows)
