@@ -13,6 +13,7 @@ namespace {
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kScratchBytes = uint64_t{8} << 20;
 constexpr uint32_t kPollInterval = 2048;  // instructions
+constexpr int64_t kLongestTake = 64;      // blocks
 
 constexpr uint64_t round_up(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -23,6 +24,23 @@ void poll_caller(CoreContext* context) {
   if (core->run->poll_from_kernel()) {
     __atomic_store_n(&context->cancelled, 1, __ATOMIC_RELAXED);
   }
+}
+
+// A kernel may change its arguments, so each block gets them anew.
+void run_block(const KernelFunction& kernel, const Task& task, uint32_t sub_block_id, int64_t block,
+               CoreContext& context) {
+  int64_t args[kKernelArgSlots];
+  const size_t tensors = task.tensors.size();
+  for (size_t i = 0; i < tensors; ++i) args[i] = reinterpret_cast<int64_t>(&task.tensors[i]);
+  for (size_t i = 0; i < task.scalars.size(); ++i) {
+    args[tensors + i] = static_cast<int64_t>(task.scalars[i]);
+  }
+  LocalContext local{static_cast<uint32_t>(block), static_cast<uint32_t>(task.blocks), &context,
+                     nullptr};
+  GlobalContext global{sub_block_id, 0};
+  args[kLocalContextSlot] = reinterpret_cast<int64_t>(&local);
+  args[kGlobalContextSlot] = reinterpret_cast<int64_t>(&global);
+  kernel.entry(args);
 }
 
 }  // namespace
@@ -133,20 +151,42 @@ bool CorePool::wake_one(CoreType type) {
 
 void CorePool::make_ready(Lock& lock, Task* const* tasks, size_t count, size_t taken) {
   for (size_t i = 0; i < count; ++i) {
-    const Task& task = *tasks[i];
-    for (size_t k = 0; k < task.parts.count; ++k) {
-      const CoreType type = task.parts.list[k].kernel->core;
-      ready_[static_cast<int>(type)].push_back(task.parts.list[k]);
-      if (i < taken && task.parts.count == 1) continue;
-      if (!wake_one(type)) {
+    Task& task = *tasks[i];
+    for (const CoreType type : {CoreType::AIC, CoreType::AIV}) {
+      const auto parts = static_cast<int64_t>(task.parts.of(type));
+      if (parts == 0) continue;
+      ready_[static_cast<int>(type)].push_back(Ready{&task, 0});
+      const int64_t own = i < taken && task.parts.count == 1 ? 1 : 0;
+      const auto cores = static_cast<int64_t>(cores_[static_cast<int>(type)].size());
+      for (int64_t k = std::min(parts * task.blocks - own, cores); k > 0; --k) {
+        if (wake_one(type)) continue;
         FaultReport report;
         report.code = FaultCode::Abi;
         report.op = "submit";
         report.message = "no thread could be started for a core; the process is out of threads";
         task.run->fail(lock, std::move(report));
+        break;
       }
     }
   }
+}
+
+Work CorePool::take(CoreType type, std::deque<Ready>::iterator entry) {
+  Task& task = *entry->task;
+  const auto parts = static_cast<int64_t>(task.parts.of(type));
+  const int64_t block = entry->next / parts;
+  Work work{&task, task.parts.at(type, static_cast<size_t>(entry->next % parts)), block, 1};
+  // Several blocks at once save locking; fewer towards the end, so that all cores end together. The
+  // kernels of one block may wait for each other, so each core takes one of them.
+  if (task.run->ended_early()) {  // nothing runs any more, so all go at once
+    work.blocks = parts * task.blocks - entry->next;
+  } else if (task.parts.count == 1) {
+    const auto cores = static_cast<int64_t>(cores_[static_cast<int>(type)].size());
+    work.blocks = std::clamp<int64_t>((task.blocks - block) / (4 * cores), 1, kLongestTake);
+  }
+  entry->next += work.blocks;
+  if (entry->next == parts * task.blocks) ready_[static_cast<int>(type)].erase(entry);
+  return work;
 }
 
 void CorePool::work(Core& core) {
@@ -154,11 +194,10 @@ void CorePool::work(Core& core) {
   auto& queue = ready_[static_cast<int>(core.type)];
   while (!stopping_) {
     if (!queue.empty()) {
-      const Part part = queue.front();
-      queue.pop_front();
+      const Work work = take(core.type, queue.begin());
       core.state = Core::State::Running;
       core.context.poll = nullptr;
-      execute(lock, core, part);
+      execute(lock, core, work);
       continue;
     }
     core.state = Core::State::Sleeping;
@@ -170,33 +209,34 @@ bool CorePool::help(Lock& lock, Run& run, CoreStackHeader& header) {
   for (int type = 0; type < kCoreTypes; ++type) {
     auto& queue = ready_[type];
     const auto own = std::find_if(queue.begin(), queue.end(),
-                                  [&](const Part& part) { return part.task->run == &run; });
+                                  [&](const Ready& ready) { return ready.task->run == &run; });
     if (own == queue.end()) continue;
     const auto idle = std::find_if(cores_[type].begin(), cores_[type].end(), [](const auto& core) {
       return core->state == Core::State::Sleeping || core->state == Core::State::Unstarted;
     });
     if (idle == cores_[type].end()) continue;
     Core& core = **idle;
-    const Part part = *own;
-    queue.erase(own);
+    const Work work = take(static_cast<CoreType>(type), own);
     const Core::State before = core.state;
     core.state = Core::State::Borrowed;
     core.context.poll = poll_caller;
     core.context.poll_credit = kPollInterval;
     header.core = &core.context;
-    execute(lock, core, part);
+    execute(lock, core, work);
     header.core = nullptr;
     core.state = before;
     // Nobody could wake it meanwhile; what this caller will not take itself needs a core.
-    const bool taken = queue.size() == 1 && queue.front().task->run == &run;
+    const bool taken = queue.size() == 1 && queue.front().task->run == &run &&
+                       queue.front().task->blocks == 1;
     if (!queue.empty() && !taken) wake_one(core.type);
     return true;
   }
   return false;
 }
 
-void CorePool::execute(Lock& lock, Core& core, const Part& part) {
-  const Task& task = *part.task;
+void CorePool::execute(Lock& lock, Core& core, const Work& work) {
+  const Task& task = *work.task;
+  const KernelFunction& kernel = *work.part.kernel;
   Run& run = *task.run;
   if (!run.ended_early()) {
     core.run = &run;
@@ -204,33 +244,26 @@ void CorePool::execute(Lock& lock, Core& core, const Part& part) {
     __atomic_store_n(&core.context.cancelled, 0, __ATOMIC_RELAXED);
     lock.unlock();
 
-    int64_t args[kKernelArgSlots];
     const ChipTensor* tensors[kMaxKernelTensors];
-    for (size_t i = 0; i < task.tensors.size(); ++i) {
-      tensors[i] = &task.tensors[i];
-      args[i] = reinterpret_cast<int64_t>(tensors[i]);
-    }
-    for (size_t i = 0; i < task.scalars.size(); ++i) {
-      args[task.tensors.size() + i] = static_cast<int64_t>(task.scalars[i]);
-    }
-    LocalContext local{0, 1, &core.context, nullptr};
-    GlobalContext global{part.sub_block_id, 0};
-    args[kLocalContextSlot] = reinterpret_cast<int64_t>(&local);
-    args[kGlobalContextSlot] = reinterpret_cast<int64_t>(&global);
+    for (size_t i = 0; i < task.tensors.size(); ++i) tensors[i] = &task.tensors[i];
     core.context.tensors = tensors;
     core.context.tensor_count = static_cast<int32_t>(task.tensors.size());
-    part.kernel->entry(args);
+    for (int64_t block = work.first_block; block < work.first_block + work.blocks; ++block) {
+      run_block(kernel, task, work.part.sub_block_id, block, core.context);
+      if (core.fault.code != FaultCode::None) break;
+      if (__atomic_load_n(&core.context.cancelled, __ATOMIC_RELAXED) != 0) break;
+    }
     core.context.position = nullptr;
 
     lock.lock();
     core.run = nullptr;
     if (core.fault.code != FaultCode::None && core.fault.code != FaultCode::Cancelled) {
-      run.fail(lock, FaultReport{core.fault.code, part.kernel->func_id, core.fault.op,
-                                 core.fault.message, core.fault.unit, core.fault.line,
-                                 core.fault.column, core.fault.pto_line});
+      run.fail(lock, FaultReport{core.fault.code, kernel.func_id, core.fault.op, core.fault.message,
+                                 core.fault.unit, core.fault.line, core.fault.column,
+                                 core.fault.pto_line});
     }
   }
-  run.complete(lock, part, core);
+  run.complete(lock, work, core);
 }
 
 void CorePool::cancel(const Lock&, const Run& run) noexcept {

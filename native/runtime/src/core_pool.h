@@ -17,11 +17,26 @@ class Run;
 struct KernelFunction;
 struct Task;
 
-// What one core does of a task.
+// What one core does of a task: one of its kernels.
 struct Part {
-  Task* task;
   const KernelFunction* kernel;
   uint32_t sub_block_id;
+};
+
+// Some blocks of one part, for one core to run one after the other; all units that are left of a
+// task where its run has ended.
+struct Work {
+  Task* task;
+  Part part;
+  int64_t first_block;
+  int64_t blocks;
+};
+
+// A ready task as the cores of one type see it. Its units are its blocks, each with all parts for
+// that type side by side; `next` is the first that no core has taken.
+struct Ready {
+  Task* task;
+  int64_t next;
 };
 
 inline constexpr int kCoreTypes = 2;  // indexed by CoreType
@@ -79,9 +94,9 @@ class CorePool {
 
   using Lock = std::unique_lock<std::mutex>;
 
-  // Queues tasks whose dependencies are met and wakes cores for all but the first `taken`, which
-  // the calling thread will see to itself, unless they need several cores. Fails the run of a task
-  // for which no core can be started.
+  // Queues tasks whose dependencies are met, which have a block at least, and wakes cores for all
+  // but one block of the first `taken`, which the calling thread will see to itself, unless they
+  // need several cores. Fails the run of a task for which no core can be started.
   void make_ready(Lock& lock, Task* const* tasks, size_t count, size_t taken);
 
   // Executes one ready task of `run` on the calling thread, which must be on a CoreStack, if a core
@@ -106,10 +121,12 @@ class CorePool {
 
   static void* animate(void* animation);
   void work(Core& core);
-  void execute(Lock& lock, Core& core, const Part& part);
+  // Takes blocks of the entry for one core, and the entry from its queue when none is left.
+  Work take(CoreType type, std::deque<Ready>::iterator entry);
+  void execute(Lock& lock, Core& core, const Work& work);
   bool wake_one(CoreType type);
 
-  std::deque<Part> ready_[kCoreTypes];
+  std::deque<Ready> ready_[kCoreTypes];
   std::vector<std::unique_ptr<Core>> cores_[kCoreTypes];
   std::vector<std::unique_ptr<CoreStack>> idle_stacks_;
   bool stopping_ = false;

@@ -34,15 +34,17 @@ bool call_alloc(void* run, const TensorCreateInfo* infos, int32_t count,
 }
 void call_scope_begin(void* run) noexcept { static_cast<Run*>(run)->scope_begin(); }
 void call_scope_end(void* run) noexcept { static_cast<Run*>(run)->scope_end(); }
+void call_manual_begin(void* run) noexcept { static_cast<Run*>(run)->manual_begin(); }
+void call_manual_end(void* run) noexcept { static_cast<Run*>(run)->manual_end(); }
 void call_report_fatal(void* run, const char* op, const char* message) noexcept {
   static_cast<Run*>(run)->report_fatal(op, message);
 }
 bool call_is_fatal(void* run) noexcept { return static_cast<Run*>(run)->is_fatal(); }
 int32_t call_cluster_count(void* run) noexcept { return static_cast<Run*>(run)->cluster_count(); }
 
-constexpr OrchestrationCalls kCalls{kAbiVersion,      call_submit,       call_alloc,
-                                    call_scope_begin, call_scope_end,    call_report_fatal,
-                                    call_is_fatal,    call_cluster_count};
+constexpr OrchestrationCalls kCalls{
+    kAbiVersion,       call_submit,     call_alloc,        call_scope_begin, call_scope_end,
+    call_manual_begin, call_manual_end, call_report_fatal, call_is_fatal,    call_cluster_count};
 
 // One run, for the function that carries it out on a CoreStack.
 struct Execution {
@@ -86,6 +88,18 @@ Buffer::Buffer(size_t bytes)
 
 Buffer::~Buffer() { std::free(data_); }
 
+size_t Parts::of(CoreType type) const noexcept {
+  return static_cast<size_t>(
+      std::count_if(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(count),
+                    [&](const Part& part) { return part.kernel->core == type; }));
+}
+
+Part Parts::at(CoreType type, size_t n) const noexcept {
+  size_t i = 0;
+  while (list[i].kernel->core != type || n-- > 0) ++i;
+  return list[i];
+}
+
 Run::Run(CorePool& pool, RuntimeKind kind, const std::vector<KernelFunction>& kernels, Poll poll,
          CoreStackHeader& header)
     : pool_(pool),
@@ -125,8 +139,9 @@ void Run::release_graph(Lock& lock) {
   }
   std::vector<Task*> ready;
   for (Task& task : tasks_) {
-    if (task.waits_for == 0) ready.push_back(&task);
+    if (task.waits_for == 0 && !task.done) ready.push_back(&task);
   }
+  pass_empty(ready);
   pool_.make_ready(lock, ready.data(), ready.size(), pool_.options.caller_helps ? 1 : 0);
 }
 
@@ -155,7 +170,7 @@ Parts Run::find_parts(const MixedKernels& kernels) {
     if (slot.func_id < 0) continue;
     const KernelFunction* kernel = find_kernel(slot.core, slot.func_id);
     if (kernel == nullptr) return {};
-    parts.list[parts.count++] = Part{nullptr, kernel, slot.sub_block_id};
+    parts.list[parts.count++] = Part{kernel, slot.sub_block_id};
   }
   if (parts.count == 0) report_fatal("submit", "a task has no kernel");
   return parts;
@@ -170,6 +185,12 @@ bool Run::check_arguments(const CoreTaskArgs& args) {
     const std::string message = "a task has " + std::to_string(args.tensor_count()) +
                                 " tensors and " + std::to_string(args.scalar_count()) +
                                 " scalars; the limits are 32 and 16";
+    report_fatal("submit", message.c_str());
+    return false;
+  }
+  if (args.blocks() < 0 || args.blocks() > INT32_MAX) {
+    const std::string message = "a task cannot run in " + std::to_string(args.blocks()) +
+                                " blocks; it takes 0 to 2147483647";
     report_fatal("submit", message.c_str());
     return false;
   }
@@ -200,12 +221,14 @@ Task& Run::add_task(const Parts& parts, const CoreTaskArgs& args, int64_t id) {
   Task& task = tasks_.emplace_back();
   task.run = this;
   task.parts = parts;
-  for (Part& part : task.parts.list) part.task = &task;
-  task.unfinished = parts.count;
+  task.blocks = args.blocks();
+  task.unfinished = static_cast<int64_t>(parts.count) * task.blocks;
+  task.dumps = args.dumps();
+  const int64_t group = open_manual_scopes_ > 0 ? manual_group_ : 0;
   for (int32_t i = 0; i < args.tensor_count(); ++i) {
     const ChipTensor& tensor = args.tensor(i);
     task.tensors.push_back(tensor);
-    tensor_map_.access(id, tensor, args.direction(i), first_id_, dependencies_);
+    tensor_map_.access(id, group, tensor, args.direction(i), first_id_, dependencies_);
     const auto after = allocations_.upper_bound(tensor.addr);
     if (after == allocations_.begin()) continue;
     const auto& buffer = std::prev(after)->second.buffer;
@@ -244,19 +267,18 @@ int64_t Run::submit(const MixedKernels& kernels, const CoreTaskArgs& args) {
   }
   ++outstanding_;
   if (!building_ && task.waits_for == 0) {
-    Task* ready = &task;
+    std::vector<Task*> ready = {&task};
+    pass_empty(ready);
     // The first task is left for the caller, who comes to it when all is submitted or the ring is
     // full; every further one gets a core at once.
-    pool_.make_ready(lock, &ready, 1, pool_.options.caller_helps && outstanding_ == 1 ? 1 : 0);
+    const bool first = pool_.options.caller_helps && outstanding_ == 1;
+    pool_.make_ready(lock, ready.data(), ready.size(), first ? 1 : 0);
   }
   return id;
 }
 
-void Run::complete(Lock& lock, const Part& part, const Core& core) {
-  Task& task = *part.task;
-  if (--task.unfinished > 0) return;
+void Run::finish(Task& task, std::vector<Task*>& ready) {
   task.done = true;
-  std::vector<Task*> ready;
   for (Task* successor : task.successors) {
     if (--successor->waits_for == 0) ready.push_back(successor);
   }
@@ -266,6 +288,26 @@ void Run::complete(Lock& lock, const Part& part, const Core& core) {
   }
   task.buffers.clear();
   --outstanding_;
+}
+
+void Run::pass_empty(std::vector<Task*>& ready) {
+  for (size_t i = 0; i < ready.size();) {
+    if (ready[i]->blocks > 0) {
+      ++i;
+      continue;
+    }
+    Task& empty = *ready[i];
+    ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(i));
+    finish(empty, ready);
+  }
+}
+
+void Run::complete(Lock& lock, const Work& work, const Core& core) {
+  work.task->unfinished -= work.blocks;
+  if (work.task->unfinished > 0) return;
+  std::vector<Task*> ready;
+  finish(*work.task, ready);
+  pass_empty(ready);
   // This thread looks for its next task when it comes back from here: a core for one of its own
   // type, a caller who borrowed the core for any.
   const auto own = std::find_if(ready.begin(), ready.end(), [&](const Task* next) {
@@ -381,6 +423,12 @@ void Run::scope_end() {
   release_allocations(open_scopes_);
   --open_scopes_;
 }
+
+void Run::manual_begin() {
+  if (open_manual_scopes_++ == 0) ++manual_group_;
+}
+
+void Run::manual_end() { --open_manual_scopes_; }
 
 void Run::release_allocations(size_t from_scope) {
   const Lock lock(pool_.mutex);

@@ -53,12 +53,18 @@ class Buffer {
 struct Parts {
   std::array<Part, 3> list{};
   size_t count = 0;
+
+  // How many run on cores of the type, and the n-th of them.
+  size_t of(CoreType type) const noexcept;
+  Part at(CoreType type, size_t n) const noexcept;
 };
 
 struct Task {
   Run* run = nullptr;
   Parts parts;
-  size_t unfinished = 0;  // parts
+  int64_t blocks = 1;
+  int64_t unfinished = 0;  // blocks of all parts
+  uint32_t dumps = 0;      // a bit for each tensor to show where arguments are dumped
   int32_t waits_for = 0;
   bool done = false;
   std::vector<Task*> successors;
@@ -84,13 +90,15 @@ class Run {
   bool alloc(const TensorCreateInfo* infos, int32_t count, ChipTensor* tensors);
   void scope_begin();
   void scope_end();
+  void manual_begin();
+  void manual_end();
   void report_fatal(const char* op, const char* message);
   bool is_fatal();
   int32_t cluster_count() const noexcept { return pool_.options.clusters; }
 
   // The first fault counts; it ends the run early.
   void fail(Lock& lock, FaultReport report);
-  void complete(Lock& lock, const Part& part, const Core& core);
+  void complete(Lock& lock, const Work& work, const Core& core);
   bool ended_early() const noexcept { return ended_early_; }
   bool poll_from_kernel();
 
@@ -113,6 +121,10 @@ class Run {
   void make_room(Lock& lock);
   Task& add_task(const Parts& parts, const CoreTaskArgs& args, int64_t id);
   void retire();
+  // Marks the task as done; its successors that wait for nothing else are added to `ready`.
+  void finish(Task& task, std::vector<Task*>& ready);
+  // Finishes the tasks without blocks among those that are ready, and whatever that makes ready.
+  void pass_empty(std::vector<Task*>& ready);
 
   CorePool& pool_;
   const std::vector<KernelFunction>& kernels_;
@@ -134,6 +146,8 @@ class Run {
   std::map<uint64_t, Allocation> allocations_;  // by first byte
   int64_t allocated_bytes_ = 0;                 // of buffers not freed yet
   size_t open_scopes_ = 0;
+  size_t open_manual_scopes_ = 0;
+  int64_t manual_group_ = 0;  // of the outermost manual scope that was opened last
   std::vector<int64_t> dependencies_;
 };
 

@@ -69,8 +69,9 @@ bool may_overlap(const Footprint& a, const Footprint& b) noexcept {
   return true;
 }
 
-void TensorMap::access(int64_t task, const ChipTensor& tensor, ArgDirection direction,
-                       int64_t retired, std::vector<int64_t>& dependencies) {
+void TensorMap::access(int64_t task, int64_t group, const ChipTensor& tensor,
+                       ArgDirection direction, int64_t retired,
+                       std::vector<int64_t>& dependencies) {
   if (direction == ArgDirection::NoDep || tensor.manual_dep != 0) return;
   const Footprint print = Footprint::of(tensor);
   if (print.begin == print.end) return;
@@ -80,11 +81,13 @@ void TensorMap::access(int64_t task, const ChipTensor& tensor, ArgDirection dire
     const Access& earlier = accesses_[i];
     if (earlier.task < retired) continue;
     bool obsolete = false;
-    if (earlier.task != task && (writes || earlier.write) &&
+    const bool apart = earlier.task != task && (group == 0 || earlier.group != group);
+    if (apart && (writes || earlier.write) &&
         may_overlap(print, earlier.footprint)) {
       dependencies.push_back(earlier.task);
-      // Whoever touches these bytes later waits for `task`, and with it for the earlier one.
-      obsolete = writes && print.dense && print.begin <= earlier.footprint.begin &&
+      // Whoever touches these bytes later waits for `task`, and with it for the earlier one; but
+      // for the rest of its group.
+      obsolete = group == 0 && writes && print.dense && print.begin <= earlier.footprint.begin &&
                  earlier.footprint.end <= print.end;
     }
     if (!obsolete) {
@@ -93,7 +96,7 @@ void TensorMap::access(int64_t task, const ChipTensor& tensor, ArgDirection dire
     }
   }
   accesses_.resize(kept);
-  accesses_.push_back(Access{print, task, writes});
+  accesses_.push_back(Access{print, task, group, writes});
 }
 
 void TensorMap::forget(uint64_t begin, uint64_t end) {

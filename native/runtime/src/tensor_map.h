@@ -32,9 +32,10 @@ bool may_overlap(const Footprint& a, const Footprint& b) noexcept;
 class TensorMap {
  public:
   // Records the access of `task` and appends the tasks it depends on: readers on writers, writers
-  // on writers and readers. Tasks below `retired` have completed and are forgotten on the way.
-  void access(int64_t task, const ChipTensor& tensor, ArgDirection direction, int64_t retired,
-              std::vector<int64_t>& dependencies);
+  // on writers and readers. Tasks of one `group` do not depend on each other; group 0 is none.
+  // Tasks below `retired` have completed and are forgotten on the way.
+  void access(int64_t task, int64_t group, const ChipTensor& tensor, ArgDirection direction,
+              int64_t retired, std::vector<int64_t>& dependencies);
 
   // Forgets accesses to memory that is about to be reused for something else.
   void forget(uint64_t begin, uint64_t end);
@@ -45,6 +46,7 @@ class TensorMap {
   struct Access {
     Footprint footprint;
     int64_t task;
+    int64_t group;
     bool write;
   };
   std::vector<Access> accesses_;

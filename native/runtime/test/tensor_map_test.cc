@@ -97,7 +97,7 @@ void overlap_is_never_missed() {
 std::vector<int64_t> access(TensorMap& map, int64_t task, const ChipTensor& tensor,
                             ArgDirection direction, int64_t retired = 0) {
   std::vector<int64_t> dependencies;
-  map.access(task, tensor, direction, retired, dependencies);
+  map.access(task, 0, tensor, direction, retired, dependencies);
   return dependencies;
 }
 
@@ -130,10 +130,30 @@ void hazards() {
   CHECK((own == Ids{11}));
 }
 
+// Tasks of one group are ordered against what is outside it, on either side, and not among
+// themselves.
+void groups_are_not_ordered_inside() {
+  using Ids = std::vector<int64_t>;
+  const ChipTensor x = window(0, DType::FP32, 0, {4, 4}, {4, 1});
+  TensorMap map;
+  const auto grouped = [&](int64_t task, int64_t group, ArgDirection direction) {
+    Ids dependencies;
+    map.access(task, group, x, direction, 0, dependencies);
+    return dependencies;
+  };
+  CHECK(grouped(0, 0, ArgDirection::Out).empty());
+  CHECK((grouped(1, 1, ArgDirection::Out) == Ids{0}));
+  CHECK((grouped(2, 1, ArgDirection::InOut) == Ids{0}));
+  CHECK((grouped(3, 2, ArgDirection::In) == Ids{0, 1, 2}));
+  CHECK((grouped(4, 0, ArgDirection::Out) == Ids{0, 1, 2, 3}));
+  CHECK((grouped(5, 1, ArgDirection::In) == Ids{4}));
+}
+
 }  // namespace
 
 int main() {
   overlap_is_never_missed();
   hazards();
+  groups_are_not_ordered_inside();
   return test::result();
 }

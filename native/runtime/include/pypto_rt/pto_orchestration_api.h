@@ -64,6 +64,14 @@ class CoreTaskArgs {
     dependency_count_ = count;
   }
 
+  // Each kernel runs once for each block, 0 to blocks - 1, in any order and at the same time. The
+  // task is complete when all have run, and at once if there is none.
+  void set_blocks(int64_t blocks) noexcept { blocks_ = blocks; }
+  // Names a tensor by its position as one to show where arguments are dumped.
+  void add_dump(int32_t tensor) noexcept { dumps_ |= uint32_t{1} << tensor; }
+
+  int64_t blocks() const noexcept { return blocks_; }
+  uint32_t dumps() const noexcept { return dumps_; }
   int32_t tensor_count() const noexcept { return tensor_count_; }
   int32_t scalar_count() const noexcept { return scalar_count_; }
   bool tensor_after_scalar() const noexcept { return tensor_after_scalar_; }
@@ -89,6 +97,8 @@ class CoreTaskArgs {
   int32_t tensor_count_ = 0;
   int32_t scalar_count_ = 0;
   const TaskId* dependencies_ = nullptr;
+  int64_t blocks_ = 1;
+  uint32_t dumps_ = 0;  // a bit for each tensor
   int32_t dependency_count_ = 0;
   bool tensor_after_scalar_ = false;
 };
@@ -135,6 +145,8 @@ struct OrchestrationCalls {
                 ChipTensor* tensors) noexcept;
   void (*scope_begin)(void* run) noexcept;
   void (*scope_end)(void* run) noexcept;
+  void (*manual_begin)(void* run) noexcept;
+  void (*manual_end)(void* run) noexcept;
   void (*report_fatal)(void* run, const char* op, const char* message) noexcept;
   bool (*is_fatal)(void* run) noexcept;
   int32_t (*cluster_count)(void* run) noexcept;
@@ -196,6 +208,18 @@ using pypto_rt::TensorCreateInfo;
 
 // Opens a scope for the statement that follows: PTO2_SCOPE() { ... }
 #define PTO2_SCOPE() if (const ::pypto_rt::ScopeGuard pypto_scope_guard_{}; true)
+
+// Between the two, tasks are not ordered among each other by the tensors they share, only by
+// set_dependencies. Tasks outside are ordered against them as always. May be nested: what is inside
+// belongs to the outermost.
+inline void rt_manual_begin() noexcept {
+  const auto& context = pypto_rt::current_orchestration();
+  context.calls->manual_begin(context.run);
+}
+inline void rt_manual_end() noexcept {
+  const auto& context = pypto_rt::current_orchestration();
+  context.calls->manual_end(context.run);
+}
 
 inline TaskId rt_submit_task(const MixedKernels& kernels, const CoreTaskArgs& args) noexcept {
   const auto& context = pypto_rt::current_orchestration();
