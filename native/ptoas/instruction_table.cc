@@ -27,6 +27,10 @@ constexpr OperandSpec scalar(Elements elements) {
   return {OperandKind::Scalar, "scalar", 0, elements};
 }
 
+constexpr OperandSpec offset(std::string_view role) {
+  return {OperandKind::Scalar, role, 0, bit(Element::Index)};
+}
+
 constexpr OperandSpec result(Elements elements) { return tile("result", elements); }
 
 constexpr AttributeValue kRoundModes[] = {
@@ -142,6 +146,21 @@ constexpr InstructionSpec kInstructions[] = {
      "01",
      {tile("result", kAny, kAnySpace), tile("source", kAny, kAnySpace)},
      {{{rules::movable, {0, 1}}, {rules::same_valid, {0, 1}}}}},
+    {"pto.textract",
+     "TEXTRACT",
+     "0123",
+     {tile("result", kAny, kAnySpace), tile("source", kAny, kAnySpace), offset("row"),
+      offset("column")},
+     {{{rules::movable, {0, 1}}}}},
+    {"pto.tinsert",
+     "TINSERT",
+     "01234",
+     {tile("result", kAny, kAnySpace), tile("target", kAny, kAnySpace),
+      tile("source", kAny, kAnySpace), offset("row"), offset("column")},
+     {{{rules::same_element, {0, 1}},
+       {rules::same_valid, {0, 1}},
+       {rules::movable, {0, 1}},
+       {rules::movable, {0, 2}}}}},
     {"pto.treshape",
      "TRESHAPE",
      "01",

@@ -207,6 +207,86 @@ void concatenation() {
   }
 }
 
+// Windows of a tile that is partly valid, to and from places that overlap it or do not.
+template <class T>
+void check_windows() {
+  using Whole = Rows<T, 9, 20>;
+  using Part = Tile<TileType::Vec, T, 4, 6, BLayout::RowMajor, -1, -1, SLayout::NoneBox, 512,
+                    PadValue::Max>;
+  Image<Whole> whole(21);
+  Image<Part> part(22);
+  for (const uint64_t at : {uint64_t{64}, kSlot}) {
+    CHECK_RUNS([&] {
+      Whole source(5, 3);
+      Part target(3, 5);
+      TASSIGN(source, 0);
+      TASSIGN(target, at);
+      whole.put(source);
+      TEXTRACT(target, source, 6, 14);
+      part.get(target);
+    });
+    for (int64_t r = 0; r < 4; ++r) {
+      for (int64_t c = 0; c < 6; ++c) {
+        const bool inside = r < 3 && c < 5;
+        CHECK(same_bits(part.at(r, c), inside ? whole.at(6 + r, 14 + c) : sim::highest<T>()));
+      }
+    }
+  }
+  Image<Whole> after(0);
+  for (const uint64_t at : {uint64_t{0}, kSlot}) {
+    CHECK_RUNS([&] {
+      Whole base(9, 20);
+      Whole target(9, 20);
+      Part source(3, 5);
+      TASSIGN(base, 0);
+      TASSIGN(target, at);
+      TASSIGN(source, 2 * kSlot);
+      whole.put(base);
+      part.put(source);
+      TINSERT(target, base, source, 6, 15);
+      after.get(target);
+    });
+    for (int64_t r = 0; r < 9; ++r) {
+      for (int64_t c = 0; c < 20; ++c) {
+        const bool inside = r >= 6 && c >= 15;
+        CHECK(same_bits(after.at(r, c), inside ? part.at(r - 6, c - 15) : whole.at(r, c)));
+      }
+    }
+  }
+}
+
+void windows_must_lie_inside() {
+  Rows<float, 9, 20> whole(9, 20);
+  Rows<float, 4, 6> part(3, 5);
+  const auto extract = [&](int64_t row, int64_t col) {
+    TASSIGN(whole, 0);
+    TASSIGN(part, kSlot);
+    TEXTRACT(part, whole, row, col);
+  };
+  CHECK_RUNS([&] { extract(6, 15); });
+  CHECK_FAULTS(OnChipBounds, "TEXTRACT", "[3, 5] at [7, 15]", [&] { extract(7, 15); });
+  CHECK_FAULTS(OnChipBounds, "TEXTRACT", "[3, 5] at [6, 16]", [&] { extract(6, 16); });
+  CHECK_FAULTS(OnChipBounds, "TEXTRACT", "[3, 5] at [-1, 0]", [&] { extract(-1, 0); });
+  CHECK_FAULTS(OnChipBounds, "TEXTRACT", "at [0, -1]", [&] { extract(0, -1); });
+  CHECK_FAULTS(OnChipBounds, "TEXTRACT", "at [9223372036854775807, 0]",
+               [&] { extract(INT64_MAX, 0); });
+  CHECK_FAULTS(OnChipBounds, "TINSERT", "[3, 5] at [0, 16]", [&] {
+    TASSIGN(whole, 0);
+    TASSIGN(part, kSlot);
+    TINSERT(whole, whole, part, 0, 16);
+  });
+  CHECK_FAULTS(OnChipBounds, "TINSERT", "the destination overlaps the source", [&] {
+    TASSIGN(whole, 0);
+    TASSIGN(part, 64);
+    TINSERT(whole, whole, part, 0, 0);
+  });
+  // Nothing lies outside, wherever it is.
+  CHECK_RUNS([&] {
+    part.SetValidShape(0, 5);
+    extract(100, 0);
+  });
+}
+
 void reshape_without_address_aliases() {
   CHECK_RUNS([] {
     Columns<float, 16, 1> source(16, 1);
@@ -231,6 +311,7 @@ int main() {
       }
     }
     check_moves<T>();
+    check_windows<T>();
     check_padding<T, PadValue::Null>(static_cast<T>(0));
     check_padding<T, PadValue::Zero>(static_cast<T>(0));
     check_padding<T, PadValue::Max>(sim::highest<T>());
@@ -239,6 +320,7 @@ int main() {
   planes_become_rows();
   store_narrows();
   concatenation();
+  windows_must_lie_inside();
   reshape_without_address_aliases();
   return result();
 }

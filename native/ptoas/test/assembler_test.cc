@@ -31,7 +31,7 @@ void every_row_is_usable() {
 
 void every_row_emits_its_call() {
   for (const InstructionSpec& spec : instruction_table()) {
-    const Elements takes = spec.operands[spec.sources()].elements;
+    const Elements takes = worked_on(spec).elements;
     const Element element = contains(takes, Element::F32) ? Element::F32 : Element::I32;
     const std::string out = assembled(use_of(spec, element));
     CHECK_HOLDS(out, "pto::" + std::string(spec.call) + "(");

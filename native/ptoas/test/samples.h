@@ -57,6 +57,13 @@ inline Space space_of(const InstructionSpec& spec, std::size_t operand) {
   return Space::Vec;
 }
 
+// The operand whose elements say what the row works on: the last that is not an offset.
+inline const OperandSpec& worked_on(const InstructionSpec& spec) {
+  std::size_t last = spec.sources();
+  while (spec.operands[last].elements == bit(Element::Index)) --last;
+  return spec.operands[last];
+}
+
 // A use of the row on tiles of one element; matrix products get their accumulator's.
 inline std::string use_of(const InstructionSpec& spec, Element element) {
   const auto element_at = [&](std::size_t i) {
@@ -90,9 +97,10 @@ inline std::string use_of(const InstructionSpec& spec, Element element) {
             name + "> -> " + types[i] + "\n";
         break;
       case OperandKind::Scalar: {
-        const bool is_float = info(element).family == Family::Float;
-        types[i] = name;
-        head += names[i] + " = arith.constant " + (is_float ? "1.5 : " : "3 : ") + name + "\n";
+        const Element own = contains(spec.operands[i].elements, element) ? element : Element::Index;
+        const bool is_float = info(own).family == Family::Float;
+        types[i] = info(own).name;
+        head += names[i] + " = arith.constant " + (is_float ? "1.5 : " : "3 : ") + types[i] + "\n";
         break;
       }
       case OperandKind::None:
@@ -157,8 +165,7 @@ inline std::vector<std::string> all_samples() {
   std::vector<std::string> out{std::string(kStructure)};
   for (const InstructionSpec& spec : instruction_table()) {
     for (const ElementInfo& element : all_elements()) {
-      const std::size_t last = spec.sources();
-      if (element.in_memory && contains(spec.operands[last].elements, element.element)) {
+      if (element.in_memory && contains(worked_on(spec).elements, element.element)) {
         out.push_back(use_of(spec, element.element));
       }
     }

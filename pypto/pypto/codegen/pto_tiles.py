@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pypto.ir.dtypes import DataType
 from pypto.ir.nodes import Const, Op, Operand, TileType, Var
 from pypto.ir.ops import OPS
+from pypto.ir.window_rules import region_valid
 
 if TYPE_CHECKING:
     from pypto.codegen.pto_kernel import KernelWriter
@@ -145,6 +146,51 @@ def _store(writer: KernelWriter, op: Op) -> None:
     )
 
 
+def _slice(writer: KernelWriter, op: Op) -> None:
+    source, (row, col, *bounds) = _var(op.operands[0]), op.operands[1:]
+    valid = _slice_valid(writer, op, (row, col), bounds)
+    pad = op.attrs["pad"]
+    assert isinstance(pad, str)
+    _instruction(writer, op, (source, row, col), valid, pad=pad)
+
+
+def _slice_valid(
+    writer: KernelWriter, op: Op, offsets: tuple[Operand, Operand], bounds: list[Operand]
+) -> Valid:
+    """The valid counts of a slice that its type leaves to run time."""
+    source, result = _var(op.operands[0]), _tile_type(_var(op.result))
+    type_, counts = _tile_type(source), list[str | None]()
+    for axis, offset in enumerate(offsets):
+        if result.valid[axis] is not None:
+            counts.append(None)
+            continue
+        extent = result.shape[axis]
+        start = int(offset.value) if isinstance(offset, Const) else None
+        known = region_valid(type_, axis, start, extent, clamp=op.attrs["clamp"] is True)
+        if known is not None:
+            count = writer.text.index(known)
+        else:
+            limit = writer.valid(source)[axis]
+            count = _index_op(writer, "subi", limit, writer.scalar(offset), op)
+            count = _index_op(writer, "minsi", count, writer.text.index(extent), op)
+            count = _index_op(writer, "maxsi", count, writer.text.index(0), op)
+        if bounds:
+            count = _index_op(writer, "minsi", count, writer.scalar(bounds[axis]), op)
+        counts.append(count)
+    return counts[0], counts[1]
+
+
+def _index_op(writer: KernelWriter, name: str, left: str, right: str, op: Op) -> str:
+    result = writer.text.new("valid")
+    writer.text.line(f"{result} = arith.{name} {left}, {right} : index", op.span)
+    return result
+
+
+def _assemble(writer: KernelWriter, op: Op) -> None:
+    target, *offsets, source = op.operands
+    _instruction(writer, op, (target, source, *offsets), writer.valid(_var(target)))
+
+
 def _create(writer: KernelWriter, op: Op) -> None:
     writer.define(_var(op.result), writer.address(op))
 
@@ -160,6 +206,8 @@ _FORMS: Mapping[str, Emitter] = MappingProxyType(
     {
         "tile.load": _load,
         "tile.store": _store,
+        "tile.slice": _slice,
+        "tile.assemble": _assemble,
         "tile.create": _create,
         "tile.full": _full,
         "tile.matmul": _matmul,

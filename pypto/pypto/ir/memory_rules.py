@@ -22,14 +22,16 @@ from pypto.ir.nodes import (
 from pypto.ir.typing_rules import MAX_RANK, show_shape, show_type, type_of
 
 _LOAD_SPACES = (MemorySpace.Vec, MemorySpace.Mat)
-_MOVES: Mapping[MemorySpace, tuple[MemorySpace, ...]] = {
+# Where a tile can be copied to, by where it is.
+MOVES: Mapping[MemorySpace, tuple[MemorySpace, ...]] = {
     MemorySpace.Vec: (MemorySpace.Vec,),
     MemorySpace.Mat: (MemorySpace.Left, MemorySpace.Right, MemorySpace.Vec, MemorySpace.Bias),
     MemorySpace.Acc: (MemorySpace.Vec, MemorySpace.Mat),
 }
 
 
-def _static_shape(attrs: Mapping[str, AttrValue]) -> tuple[int, int]:
+def tile_extents(attrs: Mapping[str, AttrValue]) -> tuple[int, int]:
+    """The attribute ``shape`` as the extents of a tile."""
     shape = attrs["shape"]
     if not isinstance(shape, tuple) or len(shape) != 2:
         raise IrTypeError(f"a tile has two dimensions, but shape is {shape!r}")
@@ -146,8 +148,8 @@ def tensor_slice(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) ->
         *offsets, rows, cols = operands[1:]
         matrix = (1, *extents)[-2:]
         valid = (
-            _const_extent(rows, matrix[0], "valid_shape[0]"),
-            _const_extent(cols, matrix[1], "valid_shape[1]"),
+            const_extent(rows, matrix[0], "valid_shape[0]"),
+            const_extent(cols, matrix[1], "valid_shape[1]"),
         )
         sizes = _region_sizes(len(extents), valid)
     check_region(tensor, offsets, sizes, "reads")
@@ -177,7 +179,7 @@ def tensor_assemble(operands: Sequence[Operand], attrs: Mapping[str, AttrValue])
     if len(own) != len(source.shape) or math.prod(own) != math.prod(extents):
         raise IrTypeError(f"a {show_type(source)} does not fill a region of {show_tuple(extents)}")
     check_region(target, operands[1:-1], extents, "writes")
-    _check_store_dtype(source, target)
+    check_store_dtype(source, target)
     return target
 
 
@@ -190,11 +192,11 @@ def tensor_assign(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -
         raise IrTypeError(
             f"shapes differ: the target is a {show_type(target)}, the value a {show_type(source)}"
         )
-    _check_store_dtype(source, target)
+    check_store_dtype(source, target)
     return target
 
 
-def _check_store_dtype(source: Type, target: TensorType) -> None:
+def check_store_dtype(source: Type, target: TensorType) -> None:
     if source.dtype == target.dtype:
         return
     narrowing = (
@@ -243,7 +245,8 @@ def _region_sizes(rank: int, valid: tuple[int | None, int | None]) -> tuple[int 
     return (1,) * (rank - 2) + valid if rank > 1 else valid[1:]
 
 
-def _const_extent(operand: Operand, limit: int, what: str) -> int | None:
+def const_extent(operand: Operand, limit: int, what: str) -> int | None:
+    """A valid extent of 0 to ``limit``; ``None`` where it is a run-time value."""
     type_ = type_of(operand)
     if not isinstance(type_, ScalarType) or not type_.dtype.is_int:
         raise IrTypeError(f"{what} must be an integer, but is a {show_type(type_)}")
@@ -257,7 +260,7 @@ def _const_extent(operand: Operand, limit: int, what: str) -> int | None:
 
 def tile_load(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """A region of a tensor as a tile."""
-    tensor, shape, space = axis_tensor(operands), _static_shape(attrs), _space(attrs)
+    tensor, shape, space = axis_tensor(operands), tile_extents(attrs), _space(attrs)
     if space not in _LOAD_SPACES:
         raise IrTypeError(f"cannot load into {space.name}; load into Vec or Mat, then use pl.move")
     if tensor.dtype == BOOL:
@@ -267,8 +270,8 @@ def tile_load(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Ty
     if attrs["has_valid"]:
         *rest, rows, cols = rest
         valid = (
-            _const_extent(rows, shape[0], "valid_shape[0]"),
-            _const_extent(cols, shape[1], "valid_shape[1]"),
+            const_extent(rows, shape[0], "valid_shape[0]"),
+            const_extent(cols, shape[1], "valid_shape[1]"),
         )
     rank = len(tensor.shape)
     if rank == 1 and shape[0] != 1:
@@ -287,7 +290,7 @@ def tile_store(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> T
         raise IrTypeError(f"the target is a {show_type(target)}, not a tensor")
     if tile.space in (MemorySpace.Left, MemorySpace.Right, MemorySpace.Bias):
         raise IrTypeError(f"cannot store from {tile.space.name}; store from Vec, Mat or Acc")
-    _check_store_dtype(tile, target)
+    check_store_dtype(tile, target)
     rank = len(target.shape)
     if rank == 1 and tile.shape[0] != 1:
         raise IrTypeError(f"a {show_type(tile)} does not fit a {show_type(target)} of one axis")
@@ -301,7 +304,7 @@ def tile_move(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Ty
     tile, space = type_of(operands[0]), _space(attrs)
     if not isinstance(tile, TileType):
         raise IrTypeError(f"argument 1 is a {show_type(tile)}, not a tile; load it with pl.load")
-    legal = _MOVES.get(tile.space, ())
+    legal = MOVES.get(tile.space, ())
     if space not in legal:
         ways = ", ".join(s.name for s in legal) or "nowhere"
         raise IrTypeError(
@@ -313,7 +316,7 @@ def tile_move(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Ty
 
 def tile_create(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """A tile whose contents are undefined."""
-    shape, space = _static_shape(attrs), _space(attrs)
+    shape, space = tile_extents(attrs), _space(attrs)
     if space is MemorySpace.DDR:
         raise IrTypeError("a tile cannot live in DDR; use pl.create_tensor in the orchestration")
     return TileType(shape, _dtype(attrs), space, shape)
@@ -321,7 +324,7 @@ def tile_create(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> 
 
 def tile_full(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """A tile that holds one value everywhere."""
-    shape = _static_shape(attrs)
+    shape = tile_extents(attrs)
     return TileType(shape, _dtype(attrs), MemorySpace.Vec, shape)
 
 
@@ -335,7 +338,7 @@ def tensor_full(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> 
 
 def tile_reshape(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """The same elements in row-major order under another shape."""
-    tile, shape = type_of(operands[0]), _static_shape(attrs)
+    tile, shape = type_of(operands[0]), tile_extents(attrs)
     if not isinstance(tile, TileType) or tile.space is not MemorySpace.Vec:
         raise IrTypeError(f"argument 1 must be a tile in Vec, but is a {show_type(tile)}")
     _check_count(tile.shape, shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pypto.ir import memory_rules, scalar_rules, view_rules
+from pypto.ir import memory_rules, scalar_rules, view_rules, window_rules
 from pypto.ir import typing_rules as rules
 from pypto.ir.compute_rows import COMPUTE, WITH_SCALAR, WITH_SCRATCH
 from pypto.ir.op_spec import OperandKind, OpSpec
@@ -196,6 +196,25 @@ def rows() -> Iterator[OpSpec]:
         "tmov",
         "x0",
         "The same tile in another memory space.",
+    )
+    yield OpSpec(
+        "tile.slice",
+        (_TILE, _INDICES),
+        ("shape", "has_valid", "pad", "clamp"),
+        window_rules.tile_slice,
+        "textract",
+        "",
+        "A copy of the region at the offsets, in the same memory space; with has_valid the last "
+        "two operands bound its valid rows and columns, and pad, if any, fills the rest.",
+    )
+    yield OpSpec(
+        "tile.assemble",
+        (_TILE, _INDICES, _TILE),
+        (),
+        window_rules.tile_assemble,
+        "tinsert",
+        "",
+        "The first operand with the valid region of the last one written at the offsets.",
     )
     yield OpSpec(
         "tile.create",

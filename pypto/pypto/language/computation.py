@@ -304,22 +304,28 @@ def slice(
     offset: Value,
     valid_shape: Value = None,
     drop_dims: Value = (),
-    pad_value: Value = PadValue.zero,
+    pad_value: Value = None,
     clamp: bool = False,
 ) -> Value:
-    """A copy of the region of a tensor at ``offset``; ``drop_dims`` lists axes of 1 to leave out.
+    """A copy of the region of ``x`` at ``offset``; ``drop_dims`` lists axes of 1 to leave out.
 
-    ``valid_shape`` limits what is read, as ``clamp`` does to what lies inside the tensor; the rest
+    ``valid_shape`` limits what is read, as ``clamp`` does to what lies inside ``x``; the rest
     holds ``pad_value``. Extents are constants, offsets and ``valid_shape`` may be run-time values.
     On a core only.
+
+    A tensor's slice is filled up, with zeros unless ``pad_value`` says otherwise. A tile's slice
+    keeps what is valid in the tile as its valid region, and lies in the same memory space; without
+    ``pad_value`` what is around the valid region is undefined.
     """
 
 
 @kernel_only
 def assemble(target: Value, source: Value, offset: Value) -> Value:
-    """Writes a tile or a tensor-level value into a tensor at ``offset``; the result is the tensor.
+    """Writes ``source`` into ``target`` at ``offset``; the result is the target.
 
-    On a core only.
+    The target is a tensor and the source a tile or a tensor-level value, or both are tiles: then
+    the source's valid region is written, also from Acc or Mat into a tile in Vec, and from Acc
+    into one in Mat. On a core only.
     """
 
 

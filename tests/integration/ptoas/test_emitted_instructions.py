@@ -33,6 +33,11 @@ class Form:
     mnemonic: str
     operands: tuple[Operand, ...]  # the destination first
 
+    @property
+    def worked_on(self) -> Operand:
+        """The last operand that is not an offset."""
+        return [operand for operand in self.operands if operand.elements != ("index",)][-1]
+
 
 def operands_of(text: str) -> tuple[Operand, ...]:
     return tuple(
@@ -76,6 +81,10 @@ def extents(mnemonic: str, operand: int) -> tuple[int, int]:
         return COLS, ROWS
     if mnemonic == "pto.treshape" and operand == 0:
         return ROWS // 2, COLS * 2
+    if mnemonic == "pto.textract" and operand == 0:
+        return ROWS // 2, COLS // 2
+    if mnemonic == "pto.tinsert" and operand == 2:
+        return ROWS // 2, COLS // 2
     if mnemonic == "pto.tconcat" and operand == 0:
         return ROWS, COLS * 2
     if mnemonic.startswith("pto.tmatmul"):
@@ -140,6 +149,7 @@ class Writer:
         count = len(form.operands)
         for i, operand in enumerate(form.operands):
             own = element if element in operand.elements else sums
+            own = own if own in operand.elements else "index"
             if form.mnemonic.startswith("pto.tmatmul"):
                 position = i - count if operand.spaces[0] in {"left", "right"} else 0
                 shape = extents(form.mnemonic, position)
@@ -185,7 +195,7 @@ def test_every_form(program: Program, forms: list[Form], element: str) -> None:
     writer = Writer()
     used = []
     for form in forms:
-        if element in form.operands[-1].elements:
+        if element in form.worked_on.elements:
             writer.reuse_memory()
             writer.use(form, element)
             used.append(form.mnemonic)

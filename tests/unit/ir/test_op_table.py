@@ -51,7 +51,7 @@ def test_tiles_and_tensors_have_the_same_computations():
         }
 
     only_tiles = {"load", "store", "move"}
-    only_tensors = {"dim", "assign", "load", "slice", "view", "assemble"}
+    only_tensors = {"dim", "assign", "load", "view"}
     tiles = names("tile.", OperandKind.TILE) - only_tiles
     tensors = names("tensor.", OperandKind.TENSOR) - only_tensors
     assert tiles == tensors
@@ -107,6 +107,15 @@ def test_mnemonics_are_unique_but_for_a_few():
          {"shape": (1, 3, 4), "drop": (0,), **WHOLE}, tensor(3, 4)),
         ("tensor.slice", (tensor(M, 8), index(2), index(4), scalar(INDEX), index(3)),
          {"shape": (4, 8), "drop": (), "has_valid": True, "pad": "min"}, tensor(4, 8)),
+        ("tile.slice", (tile(8, 8, valid=(6, None)), index(4), index(0)),
+         {"shape": (4, 8), "has_valid": False, "pad": "", "clamp": False},
+         tile(4, 8, valid=(2, None))),
+        ("tile.slice",
+         (tile(8, 8, space=MemorySpace.Acc), scalar(INDEX), index(6), index(3), index(8)),
+         {"shape": (4, 8), "has_valid": True, "pad": "max", "clamp": True},
+         tile(4, 8, space=MemorySpace.Acc, valid=(None, 2))),
+        ("tile.assemble", (tile(8, 8, valid=(6, None)), index(4), index(0), tile(4, 8)), {},
+         tile(8, 8, valid=(6, None))),
         ("tensor.assemble", (tensor(M, 3, 8), index(2), index(0), index(4), tensor(3, 4)),
          {"shape": (1, 3, 4)}, tensor(M, 3, 8)),
         ("scalar.add", (scalar(INT32), Const(1, INT32)), {}, scalar(INT32)),

@@ -27,10 +27,13 @@ from pypto.language.parser.movement import MOVEMENT
 from pypto.language.parser.scalars import fold, named_scalar, scalar_operand
 from pypto.language.parser.site import CallSite, Handler
 from pypto.language.parser.values import Value, holds_runtime, is_tensor, show_value
+from pypto.language.parser.windows import WINDOWS
 from pypto.language.program_style import InlineFunction, SourceFunction
 from pypto.language.source import FunctionSource
 
-HANDLERS: Mapping[object, Handler] = MappingProxyType({**MOVEMENT, **COMPUTE, **COMPILE_TIME})
+HANDLERS: Mapping[object, Handler] = MappingProxyType(
+    {**WINDOWS, **MOVEMENT, **COMPUTE, **COMPILE_TIME}
+)
 
 
 def call(frame: Frame, node: ast.Call, hint: str = "") -> Value:

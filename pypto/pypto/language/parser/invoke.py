@@ -26,7 +26,6 @@ from pypto.language.parser.diagnostics.exceptions import (
 )
 from pypto.language.parser.frame import Frame
 from pypto.language.parser.liveness import live_after
-from pypto.language.parser.movement import alias
 from pypto.language.parser.scalars import coerce, scalar_operand
 from pypto.language.parser.signature import bound_dynamic, positional_count, read_signature
 from pypto.language.parser.values import (
@@ -38,6 +37,7 @@ from pypto.language.parser.values import (
     is_tile,
     show_value,
 )
+from pypto.language.parser.windows import alias
 from pypto.language.source import (
     Argument,
     ConstValue,

@@ -29,12 +29,12 @@ from pypto.language.parser.diagnostics.exceptions import (
 from pypto.language.parser.expressions import combine, evaluate
 from pypto.language.parser.frame import Frame
 from pypto.language.parser.loops import for_statement
-from pypto.language.parser.movement import alias
 from pypto.language.parser.regions import is_whole, region_offsets
 from pypto.language.parser.scalars import coerce, scalar_operand
 from pypto.language.parser.signature import annotation_value, tensor_type
 from pypto.language.parser.slices import needs_core, region_of
 from pypto.language.parser.values import Value, is_tensor, is_tile, show_value
+from pypto.language.parser.windows import alias
 
 
 def block(frame: Frame, statements: Sequence[ast.stmt]) -> None:

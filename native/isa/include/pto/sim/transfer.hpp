@@ -128,6 +128,25 @@ PTO_SHARED inline void concat(Run copy, const TileView& dst, const TileView& a, 
   walk(copy, to, operand_of(b, element), constant(nullptr), dst.valid_rows, b.valid_cols);
 }
 
+// The part of a tile's extents at an offset, `rows` by `cols` of it valid.
+PTO_SHARED inline TileView window_of(const char* op, const TileView& tile, int64_t element,
+                                     int64_t row, int64_t col, int64_t rows, int64_t cols) {
+  require_bound(op, tile);
+  TileView window = tile;
+  window.valid_rows = rows;
+  window.valid_cols = cols;
+  if (rows == 0 || cols == 0) return window;
+  if (row < 0 || row > tile.rows - rows || col < 0 || col > tile.cols - cols) {
+    fault(FaultCode::OnChipBounds, op,
+          Message() << "a region of [" << rows << ", " << cols << "] at [" << row << ", " << col
+                    << "] does not lie inside a tile of [" << tile.rows << ", " << tile.cols
+                    << "]");
+  }
+  window.data = static_cast<unsigned char*>(tile.data) +
+                (row * tile.row_stride + col * tile.col_stride) * element;
+  return window;
+}
+
 template <class T>
 void transpose(const TileView& dst, const TileView& src) {
   constexpr int64_t kBlock = 16;  // keeps both sides' cache lines alive
@@ -178,6 +197,44 @@ inline void TMOV(Dst& dst, const Src& src) {
   const sim::TileView from =
       sim::apart("TMOV", sim::run_copy<From>, dst.view(), sizeof(To), src.view(), sizeof(From));
   sim::walk_one("TMOV", sim::move_run<To, From>(), dst.view(), from, nullptr, sizeof(To),
+                sizeof(From));
+}
+
+// dst = the region of src at (row, col) that has the shape of dst's valid region, converting the
+// element type (to nearest even), and dst's pad value, if it has one, around it. The region may
+// hold elements that are not valid in src. The tiles may overlap.
+template <class Dst, class Src>
+inline void TEXTRACT(Dst& dst, const Src& src, int64_t row, int64_t col) {
+  using To = typename Dst::DType;
+  using From = typename Src::DType;
+  const sim::TileView& to = dst.view();
+  const sim::TileView from =
+      sim::apart("TEXTRACT", sim::run_copy<From>, to, sizeof(To),
+                 sim::window_of("TEXTRACT", src.view(), sizeof(From), row, col, to.valid_rows,
+                                to.valid_cols),
+                 sizeof(From));
+  sim::walk_one("TEXTRACT", sim::move_run<To, From>(), to, from, nullptr, sizeof(To),
+                sizeof(From));
+  if constexpr (Dst::Pad != PadValue::Null) {
+    const To pad = sim::pad_of<To>(Dst::Pad);
+    sim::fill_outside(sim::run_fill<To>, to, sizeof(To), to.valid_rows, to.valid_cols, &pad);
+  }
+}
+
+// dst = base, with src's valid region at (row, col), converting the element type (to nearest
+// even). dst and base may be the same tile; src may not overlap dst.
+template <class Dst, class Base, class Src>
+inline void TINSERT(Dst& dst, const Base& base, const Src& src, int64_t row, int64_t col) {
+  using To = typename Dst::DType;
+  using From = typename Src::DType;
+  sim::require_one_type<Dst, Base>();
+  if (dst.data() != base.data()) TMOV(dst, base);
+  const sim::TileView to = sim::window_of("TINSERT", dst.view(), sizeof(To), row, col,
+                                          src.GetValidRow(), src.GetValidCol());
+  if (sim::overlaps(dst.view(), sizeof(To), src.view(), sizeof(From))) {
+    sim::fault(sim::FaultCode::OnChipBounds, "TINSERT", "the destination overlaps the source");
+  }
+  sim::walk_one("TINSERT", sim::move_run<To, From>(), to, src.view(), nullptr, sizeof(To),
                 sizeof(From));
 }
 
