@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pypto.codegen.pto_text import without_locations
 from pypto.codegen.sources import (
     ENTRY_SYMBOL,
     ExternSource,
@@ -10,4 +11,11 @@ from pypto.codegen.sources import (
     generate,
 )
 
-__all__ = ["ENTRY_SYMBOL", "ExternSource", "GeneratedSources", "KernelSource", "generate"]
+__all__ = [
+    "ENTRY_SYMBOL",
+    "ExternSource",
+    "GeneratedSources",
+    "KernelSource",
+    "generate",
+    "without_locations",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -86,6 +87,15 @@ def location(span: Span) -> str:
     """The trailing `loc(...)` of an operation."""
     unit = span.unit.replace("\\", "\\\\").replace('"', '\\"')
     return f'loc("{unit}":{span.line}:{span.column})'
+
+
+# A location as `location` writes it, at the end of a line.
+_LOCATION = re.compile(r' loc\("(?:[^"\\]|\\.)*":\d+:\d+\)$', re.MULTILINE)
+
+
+def without_locations(pto: str) -> str:
+    """The text of a module without the user's places."""
+    return _LOCATION.sub("", pto)
 
 
 # The numbers by which a tile's type names what fills it outside its valid region.

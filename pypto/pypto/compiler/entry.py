@@ -8,23 +8,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pypto.backend import (
-    DEFAULT_RUNTIME,
-    BackendType,
-    ExecutionMode,
-    RuntimeKind,
-    Target,
-    target_for,
-    target_of,
-)
+from pypto.backend import BackendType, RuntimeKind
 from pypto.compiler.assembler_choice import AssemblerChoice
-from pypto.compiler.driver import Assembler, BuiltSources, build_sources
-from pypto.compiler.pass_record import PassRecord, wants_dump
+from pypto.compiler.build_options import BuildOptions, build_options
+from pypto.compiler.driver import (
+    Assembler,
+    BuiltSources,
+    Recorder,
+    build_orchestrations,
+    build_sources,
+)
+from pypto.compiler.orchestrations import orchestrations
+from pypto.compiler.pass_record import PassRecord
 from pypto.compiler.tree import unique_directory
 from pypto.ir.external import ExternalKernel
 from pypto.ir.nodes import Program
-from pypto.ir.options import DiagnosticPhase, MemoryPlanner, OptimizationStrategy, PassDumpLevel
+from pypto.ir.options import (
+    DiagnosticPhase,
+    MemoryPlanner,
+    OptimizationStrategy,
+    PassDumpLevel,
+    VerificationLevel,
+)
 from pypto.language.extern_package import ExternPackage, read_package
+from pypto.runtime.compiled_orchestrations import CompiledOrchestrations
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.errors import located
 from pypto.runtime.host import (
@@ -33,9 +40,8 @@ from pypto.runtime.host import (
     incore_include_dirs,
     selected_sdk,
 )
-from pypto.runtime.options import refuse_distributed
 from pypto.runtime.run_config import RunConfig
-from pypto.runtime.storage import OutputDirectory
+from pypto.runtime.storage import OutputDirectory, UnassembledDirectory
 from pypto_toolchains.declared_environment import environment_of_tools
 from pypto_toolchains.process import compiler_timeout
 from pypto_toolchains.ptoas import select_ptoas
@@ -53,61 +59,95 @@ def compile(
     dump_ptoas_passes: bool = False,
     backend_type: BackendType = BackendType.Ascend910B,
     platform: str | None = None,
+    skip_ptoas: bool = False,
+    verification_level: VerificationLevel | None = None,
     profiling: bool = False,
     diagnostic_phase: DiagnosticPhase | None = None,
     disabled_diagnostics: frozenset[str] | None = None,
     analyze_auto_scopes_for_deps: bool = False,
     memory_planner: MemoryPlanner | None = None,
+    enable_pypto_l0c_double_buffer: bool | None = None,
+    emit_source_loc: bool | None = None,
     distributed_config: object | None = None,
     runtime: RuntimeKind | str | None = None,
 ) -> CompiledProgram:
     """Compile a program to a directory of sources and return it as a callable.
 
-    The directory is `output_dir`, or a fresh one in ``$PYPTO_PROG_BUILD_DIR`` or `build_output`.
-    It is never cleared: files that this build does not write stay. `platform` is a token such as
-    ``"a2a3sim"``; `backend_type` counts only without it and means the simulator. `dump_passes`
-    adds the program after each pass, `profiling` how long each took. The assembler has no passes
-    of its own to dump, dependencies are found while the program runs, and there is one strategy
-    and one memory planner, so the options about those change nothing.
+    Target: `platform` is a token such as ``"a2a3sim"``; `backend_type` counts only without it and
+    means the simulator. `runtime` names how the orchestration meets the scheduler.
+
+    Place: `output_dir`, or a fresh directory in ``$PYPTO_PROG_BUILD_DIR`` or `build_output`. It is
+    never cleared: files that this build does not write stay. A program with several orchestration
+    functions is built in ``next_levels/<name>/`` for each, and the result, which is a
+    `CompiledOrchestrations`, hands them out by name.
+
+    Text: with `skip_ptoas` the kernels stay ``.pto`` texts and the result cannot be run.
+    `emit_source_loc` says whether those texts name the user's lines, by which faults are located;
+    None is what ``PYPTO_EMIT_PTO_LOC`` says, which is yes unless it is 0.
+
+    Records: `dump_passes` adds the program after each pass, `profiling` how long each took.
+    `verification_level` says how often the program is checked, None is ``BASIC``.
+
+    Accepted, and without effect: `strategy` and `memory_planner`, because there is one of each;
+    `dump_ptoas_passes`, because the assembler has no passes of its own;
+    `analyze_auto_scopes_for_deps`, because dependencies are found while a program runs;
+    `enable_pypto_l0c_double_buffer`, because the simulated chip copies in no time.
 
     Raises CompileError at the user's place for a program that cannot be compiled, ValueError or
     TypeError naming the option that cannot be what it was given.
     """
+    given = dict(locals())
     if not isinstance(program, Program):
         raise TypeError(f"ir.compile takes an ir.Program, got {type(program).__name__}")
-    refuse_distributed(distributed_config)
-    target, kind = _target(platform, backend_type), _runtime(runtime)
     environ = environment_of_tools(dict(os.environ))
+    options = build_options(given, os.environ)
     if output_dir is not None:
         directory = Path(output_dir).absolute()
     else:
         directory = unique_directory(build_parent(environ, Path.cwd()), program.name)
+    programs = orchestrations(program)
     with located(program.sources):
-        built = build_installed(
-            program,
-            directory,
-            target=target,
-            runtime=kind,
-            dump_passes=dump_passes,
-            profiling=profiling,
-            environ=environ,
-        )
-    return CompiledProgram(
-        OutputDirectory(built.output_dir, host_compilers()),
-        built.meta,
-        program=program,
-        sources=program.sources,
+        if len(programs) > 1:
+            return _compile_several(program, programs, directory, options, environ)
+        built = build_installed(program, directory, options=options, environ=environ)
+    return _compiled(program, built, options)
+
+
+def _compile_several(
+    program: Program,
+    programs: Mapping[str, Program],
+    directory: Path,
+    options: BuildOptions,
+    environ: Mapping[str, str],
+) -> CompiledProgram:
+    family = build_orchestrations(
+        programs,
+        directory,
+        options=options,
+        assembler=_assembler(options, environ),
+        record=_recorder(options),
+        packages=_read_packages(program, options.target.token, environ),
     )
+    members = {
+        name: _compiled(programs[name], built, options) for name, built in family.members.items()
+    }
+    return CompiledOrchestrations(program.name, directory, members, program)
+
+
+def _compiled(program: Program, built: BuiltSources, options: BuildOptions) -> CompiledProgram:
+    storage = (
+        OutputDirectory(built.output_dir, host_compilers())
+        if options.assemble
+        else UnassembledDirectory(built.output_dir, built.config)
+    )
+    return CompiledProgram(storage, built.meta, program=program, sources=program.sources)
 
 
 def build_installed(
     program: Program,
     directory: Path,
     *,
-    target: Target,
-    runtime: RuntimeKind = DEFAULT_RUNTIME,
-    dump_passes: bool | PassDumpLevel,
-    profiling: bool,
+    options: BuildOptions,
     environ: Mapping[str, str],
     packages: Mapping[ExternalKernel, ExternPackage] | None = None,
     identified: bool = False,
@@ -118,25 +158,38 @@ def build_installed(
     by the assembler that was `identified`. Without `packages` the files of extern kernels are read
     now.
     """
+    if packages is None:
+        packages = _read_packages(program, options.target.token, environ)
+    return build_sources(
+        program,
+        directory,
+        options=options,
+        assembler=_assembler(options, environ, identified),
+        record=_recorder(options),
+        packages=packages,
+    )
+
+
+def _assembler(
+    options: BuildOptions, environ: Mapping[str, str], identified: bool = False
+) -> Assembler | None:
+    if not options.assemble:
+        return None
     sdk = selected_sdk(environ)
     choose = select_ptoas if identified else _ASSEMBLERS.choose
-    assembler = Assembler(
+    return Assembler(
         choose(environ, sdk.ptoas, sdk.root),
         environ,
         compiler_timeout(environ),
         parallel=os.cpu_count() or 1,
     )
-    dump = wants_dump(dump_passes)
-    record = PassRecord(dump=dump, profile=profiling, clock=time.perf_counter)
-    return build_sources(
-        program,
-        directory,
-        target=target,
-        assembler=assembler,
-        runtime=runtime,
-        observe=record if dump or profiling else None,
-        extra_files=record.files,
-        packages=_read_packages(program, target.token, environ) if packages is None else packages,
+
+
+def _recorder(options: BuildOptions) -> Recorder | None:
+    if not (options.dump_passes or options.profiling):
+        return None
+    return lambda: PassRecord(
+        dump=options.dump_passes, profile=options.profiling, clock=time.perf_counter
     )
 
 
@@ -163,21 +216,3 @@ def run(program: Program, *tensors: Any, config: RunConfig | None = None) -> Com
     if tensors and not config.codegen_only:
         compiled(*tensors, config=config)
     return compiled
-
-
-def _target(platform: str | None, backend_type: BackendType) -> Target:
-    if platform is not None:
-        return target_of(platform)
-    return target_for(backend_type, ExecutionMode.SIM)
-
-
-def _runtime(runtime: RuntimeKind | str | None) -> RuntimeKind:
-    if runtime is None:
-        return DEFAULT_RUNTIME
-    if isinstance(runtime, RuntimeKind):
-        return runtime
-    try:
-        return RuntimeKind(runtime)
-    except ValueError:
-        names = ", ".join(kind.value for kind in RuntimeKind)
-        raise ValueError(f"runtime must be one of {names}, got {runtime!r}") from None

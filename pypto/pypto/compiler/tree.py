@@ -8,6 +8,11 @@
     orchestration/<entry>.cpp                 the orchestration's C++ file
     kernel_config.py, kernel_config.json      which sources make the program
     compiled_meta.json                        how the program is called
+    debug/run.py                              runs the directory again
+
+Where the assembler is skipped there are ``kernels/<aiv|aic>/<kernel>.pto`` in place of the C++, and
+no tables. A program with several orchestration functions is such a tree for each of them, in
+``next_levels/<name>/``, and nothing beside.
 
 The files hold no absolute path and no time: equal programs give equal bytes.
 """
@@ -20,10 +25,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from pypto.runtime.directory_kind import CHILDREN, MARKERS
 from pypto.runtime.kernel_config import KernelConfig
-
-# What marks a directory as another kind of build; a compile into it ends that.
-_OTHER_KINDS = ("orchestration/host_orch.py", "distributed_meta.json")
 
 
 @contextmanager
@@ -59,11 +62,17 @@ def _fresh_directory(parent: Path, prefix: str, suffix: str = "") -> Path:
 
 
 def _merge(staging: Path, output_dir: Path) -> None:
-    """Each file replaces its namesake at once; the tables that name the others come last."""
-    for name in _OTHER_KINDS:
-        (output_dir / name).unlink(missing_ok=True)
+    """Each file replaces its namesake at once; the tables that name the others come last.
+
+    Markers that the new tree does not have would make its directories stand for an older build.
+    """
+    children = (staging / CHILDREN).iterdir() if (staging / CHILDREN).is_dir() else ()
+    for build in (staging, *children):
+        for name in MARKERS:
+            if not (build / name).exists():
+                (output_dir / build.relative_to(staging) / name).unlink(missing_ok=True)
     files = sorted(path for path in staging.rglob("*") if path.is_file())
-    files.sort(key=lambda path: len(path.relative_to(staging).parts) == 1)
+    files.sort(key=lambda path: path.name in MARKERS)
     for path in files:
         target = output_dir / path.relative_to(staging)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -7,10 +7,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pypto.ir.distributed_compiled_program import (
+    DistributedCompiledProgram,
+    DistributedConfig,
+    DistributedUnavailable,
+)
 from pypto.ir.dtypes import DataType
 from pypto.ir.errors import CompileError, IrTypeError, VerifyError
 from pypto.ir.nodes import Function, FunctionKind, Program
-from pypto.ir.options import DiagnosticPhase, MemoryPlanner, OptimizationStrategy, PassDumpLevel
+from pypto.ir.options import (
+    DiagnosticPhase,
+    MemoryPlanner,
+    OptimizationStrategy,
+    PassDumpLevel,
+    VerificationLevel,
+)
 
 if TYPE_CHECKING:
     from pypto.compiler import compile
@@ -21,6 +32,9 @@ __all__ = [
     "CompiledProgram",
     "DataType",
     "DiagnosticPhase",
+    "DistributedCompiledProgram",
+    "DistributedConfig",
+    "DistributedUnavailable",
     "Function",
     "FunctionKind",
     "IrTypeError",
@@ -28,6 +42,7 @@ __all__ = [
     "OptimizationStrategy",
     "PassDumpLevel",
     "Program",
+    "VerificationLevel",
     "VerifyError",
     "compile",
 ]

@@ -33,3 +33,15 @@ class DiagnosticPhase(enum.Enum):
     PRE_PIPELINE = "pre_pipeline"
     POST_PASS = "post_pass"  # noqa: S105 - no password
     POST_PIPELINE = "post_pipeline"
+
+
+class VerificationLevel(enum.Enum):
+    """How often the compiler checks the representation against its own rules.
+
+    ``NONE`` leaves the checks out: a malformed program then fails later, in other words, or is
+    compiled to something else than it says. ``BASIC`` checks before the first pass and after the
+    last.
+    """
+
+    NONE = "none"
+    BASIC = "basic"

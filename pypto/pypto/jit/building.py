@@ -67,13 +67,18 @@ class Recipe:
         with located(self.snapshot.source_map()):
             return lower(program, target_of(self.specialization.options.platform))
 
-    def generate(self, directory: Path) -> Program:
+    def generate(self, directory: Path, *, debug_runner: bool = False) -> Program:
         """Write the program's sources to `directory`; gives the program in frontend form.
+
+        With `debug_runner` there is a ``debug/run.py`` among them, unless the environment says no;
+        what is stored has none.
 
         Raises ParserError or CompileError for a kernel that cannot be compiled, and the errors of
         the assembler.
         """
+        from pypto.compiler.build_options import RUNNER_VARIABLE, BuildOptions, switched_on
         from pypto.compiler.entry import build_installed
+        from pypto.compiler.pass_record import wants_dump
 
         program = self.parse()
         options = self.specialization.options
@@ -81,9 +86,12 @@ class Recipe:
             build_installed(
                 program,
                 directory,
-                target=target_of(options.platform),
-                dump_passes=options.dump_passes,
-                profiling=options.profiling,
+                options=BuildOptions(
+                    target_of(options.platform),
+                    dump_passes=wants_dump(options.dump_passes),
+                    profiling=options.profiling,
+                    debug_runner=debug_runner and switched_on(self.environ, RUNNER_VARIABLE),
+                ),
                 environ=self.tool_environ,
                 packages=self.externs.packages,
                 identified=self.identified,

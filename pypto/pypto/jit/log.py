@@ -13,14 +13,13 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from pypto.runtime.log import LEVELS, TIMING
+
 if TYPE_CHECKING:
     import logging
 
 LOG_VARIABLE = "PYPTO_LOG"
 
-TIMING = 25  # between INFO and WARNING: how long a stage took
-_OFF = 1000
-LEVELS = {"debug": 10, "info": 20, "timing": TIMING, "warn": 30, "error": 40, "null": _OFF}
 _TREES = ("pypto", "pypto_store", "pypto_toolchains")
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 

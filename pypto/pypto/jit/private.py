@@ -85,7 +85,8 @@ class PrivateBuilds:
     def _generate(self, directory: Path) -> Program:
         made: list[Program] = []
         self._meter.stage(
-            Counter.GENERATION_BUILDS, lambda: made.append(self._recipe.generate(directory))
+            Counter.GENERATION_BUILDS,
+            lambda: made.append(self._recipe.generate(directory, debug_runner=True)),
         )
         return made[0]
 

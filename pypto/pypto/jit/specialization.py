@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pypto.backend import DEFAULT_RUNTIME
 from pypto.ir.options import PassDumpLevel
 from pypto.jit.binding import Bound
-from pypto.runtime.options import CompileOptions, refuse_distributed
+from pypto.runtime.options import CompileOptions, refuse_distributed_config
 from pypto_store.digest import Digest
 from pypto_store.records import RecordBuilder
 
@@ -30,7 +30,7 @@ class Specialization:
         Options that select diagnostics or a place are no part of it: requests that have them are
         never looked up.
         """
-        refuse_distributed(options.distributed_config)
+        refuse_distributed_config(options.distributed_config)
         planner = options.memory_planner
         record = RecordBuilder("pypto.specialization/v1")
         record.sequence("parameters", bound.parameters)

@@ -16,8 +16,19 @@ from pypto.runtime.run_config import RunConfig
 if TYPE_CHECKING:
     from pypto.compiler import compile_program, run
     from pypto.runtime.device_tensor import DeviceTensor
+    from pypto.runtime.distributed import (
+        DistributedRunHandle,
+        DistributedWorker,
+        StackedDeviceTensor,
+        execute_distributed_compiled,
+    )
+    from pypto.runtime.host import ensure_pto_isa_root, pto_isa_include_dir
+    from pypto.runtime.log import configure_log, log_level
+    from pypto.runtime.run_result import RunResult
     from pypto.runtime.runner import execute_compiled
+    from pypto.runtime.specs import ScalarSpec, TensorSpec
     from pypto.runtime.timing import BenchmarkStats, benchmark
+    from pypto.runtime.trace import TraceInvocation, TraceSpan
     from pypto.runtime.worker import ChipWorker, RegistrationHandle, Worker
 
 __all__ = [
@@ -26,13 +37,26 @@ __all__ = [
     "CompileOptions",
     "DeviceTensor",
     "DfxOptions",
+    "DistributedRunHandle",
+    "DistributedWorker",
     "KernelFault",
     "RegistrationHandle",
     "RunConfig",
+    "RunResult",
+    "ScalarSpec",
+    "StackedDeviceTensor",
+    "TensorSpec",
+    "TraceInvocation",
+    "TraceSpan",
     "Worker",
     "benchmark",
     "compile_program",
+    "configure_log",
+    "ensure_pto_isa_root",
     "execute_compiled",
+    "execute_distributed_compiled",
+    "log_level",
+    "pto_isa_include_dir",
     "run",
 ]
 
@@ -40,10 +64,23 @@ _LAZY = {
     "BenchmarkStats": "pypto.runtime.timing",
     "ChipWorker": "pypto.runtime.worker",
     "DeviceTensor": "pypto.runtime.device_tensor",
+    "DistributedRunHandle": "pypto.runtime.distributed",
+    "DistributedWorker": "pypto.runtime.distributed",
     "RegistrationHandle": "pypto.runtime.worker",
+    "RunResult": "pypto.runtime.run_result",
+    "ScalarSpec": "pypto.runtime.specs",
+    "StackedDeviceTensor": "pypto.runtime.distributed",
+    "TensorSpec": "pypto.runtime.specs",
+    "TraceInvocation": "pypto.runtime.trace",
+    "TraceSpan": "pypto.runtime.trace",
     "Worker": "pypto.runtime.worker",
     "benchmark": "pypto.runtime.timing",
+    "configure_log": "pypto.runtime.log",
+    "ensure_pto_isa_root": "pypto.runtime.host",
     "execute_compiled": "pypto.runtime.runner",
+    "execute_distributed_compiled": "pypto.runtime.distributed",
+    "log_level": "pypto.runtime.log",
+    "pto_isa_include_dir": "pypto.runtime.host",
 }
 
 

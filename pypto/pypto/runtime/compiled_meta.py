@@ -24,6 +24,7 @@ from pypto.backend import PLATFORMS, BackendType, ExecutionMode
 from pypto.ir.dtypes import BY_NAME
 from pypto.ir.nodes import Direction
 from pypto.ir.param_info import ParamInfo
+from pypto.runtime.directory_kind import where_to_look
 from pypto.runtime.errors import ArtifactError
 from pypto_toolchains.json_fields import (
     FieldError,
@@ -122,7 +123,7 @@ class CompiledMeta:
             data = path.read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             raise FileNotFoundError(
-                f"{path}: no such sidecar; is this a directory that ir.compile() wrote?"
+                f"{path}: no such sidecar; {where_to_look(directory)}"
             ) from None
         return cls.parse(data, str(path))
 

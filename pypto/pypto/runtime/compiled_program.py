@@ -14,11 +14,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pypto.backend import BackendType, target_for, target_of
+from pypto.ir.distributed_compiled_program import refuse_distributed
 from pypto.ir.nodes import Program as IrProgram
+from pypto.ir.verifier import Form, verify
 from pypto.runtime.arguments import Signature
 from pypto.runtime.chips import shared_chip
 from pypto.runtime.compiled_meta import CompiledMeta
 from pypto.runtime.config_argument import run_config
+from pypto.runtime.directory_kind import DirectoryKind, kind_of
 from pypto.runtime.dispatch import Dispatcher
 from pypto.runtime.errors import SourceMap
 from pypto.runtime.host import host_compilers
@@ -84,10 +87,15 @@ class CompiledProgram:
         ``platform``, or ``backend_type`` where there is no platform, replaces the recorded target
         for calls without a configuration.
 
+        Nothing is written: neither the description nor a ``debug/run.py`` that was edited.
+
         Raises FileNotFoundError where the directory describes no program, ValueError where its
-        description is malformed or of another architecture.
+        description is malformed or of another architecture, DistributedUnavailable where it is a
+        program for several chips.
         """
         path = Path(directory)
+        if kind_of(path) is DirectoryKind.DISTRIBUTED:
+            refuse_distributed(f"{path} holds a program for several chips")
         meta = CompiledMeta.load(path)
         compiled = cls(OutputDirectory(path, host_compilers()), meta)
         if platform is None and backend_type is not None:
@@ -138,6 +146,13 @@ class CompiledProgram:
         """The orchestration functions that can be called."""
         return (self._storage.config.orchestration.name,)
 
+    def __getitem__(self, name: str) -> CompiledProgram:
+        """The program of an orchestration function; KeyError naming those that there are."""
+        if name not in self.orchestration_names:
+            names = ", ".join(self.orchestration_names)
+            raise KeyError(f"{self!r} has no orchestration {name!r}; it has {names}")
+        return self
+
     @property
     def artifact_key(self) -> str | None:
         """The key under which other processes find this artifact; ``None`` if it is private."""
@@ -162,6 +177,19 @@ class CompiledProgram:
         return MappingProxyType(
             {"runtime": config.runtime.value, "aicpu_thread_num": config.aicpu_thread_num}
         )
+
+    def validate_ir(self) -> None:
+        """Check the program's representation against the rules of the compiler.
+
+        Raises VerifyError naming what breaks one, FileNotFoundError where the representation is
+        not at hand.
+        """
+        if self.program is None:
+            raise FileNotFoundError(
+                f"{self}: the representation was not kept; compile the program with "
+                "dump_passes=True to have it in passes_dump/"
+            )
+        verify(self.program, Form.FRONTEND)
 
     def complete(self) -> None:
         """Make sure that all binaries exist, without loading or running anything."""

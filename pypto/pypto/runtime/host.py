@@ -24,6 +24,8 @@ from pypto_toolchains.sdk import (
 )
 from pypto_toolchains.toolchain_description import DescriptionError, read_description
 
+ISA_INCLUDE_DIRECTORY = "include"
+
 BUILD_DIRECTORY_VARIABLE = "PYPTO_PROG_BUILD_DIR"
 
 _DEFAULT_BUILD_DIRECTORY = "build_output"
@@ -32,6 +34,11 @@ _DEFAULT_BUILD_DIRECTORY = "build_output"
 def build_parent(environ: Mapping[str, str], cwd: str | Path) -> Path:
     """The directory below which new output directories are made; it may not exist."""
     return Path(cwd, environ.get(BUILD_DIRECTORY_VARIABLE) or _DEFAULT_BUILD_DIRECTORY)
+
+
+def environment() -> Mapping[str, str]:
+    """The process's environment as it is now, for code below this edge."""
+    return dict(os.environ)
 
 
 @functools.cache
@@ -65,6 +72,26 @@ def _selected_root(environ: Mapping[str, str], variable: str) -> Path | None:
     except SdkUnknown as error:
         raise SdkError(str(error)) from error
     return None if root is None else Path(root)
+
+
+def ensure_pto_isa_root() -> Path:
+    """The directory whose instruction set kernels are compiled with; it exists.
+
+    That is what ``PTO_ISA_ROOT`` selects, or the SDK. Raises SdkError, which says what to do.
+    """
+    environ = environment_of_tools(environment())
+    root = selected_isa_root(environ) or selected_sdk(environ).root
+    if not (root / ISA_INCLUDE_DIRECTORY).is_dir():
+        raise SdkError(
+            f"{root} has no {ISA_INCLUDE_DIRECTORY}/ with the headers of the instruction set; "
+            f"correct or unset {ISA_ROOT_VARIABLE}"
+        )
+    return root
+
+
+def pto_isa_include_dir() -> Path:
+    """The directory of the instruction set's headers, for ``#include "pto/pto-inst.hpp"``."""
+    return ensure_pto_isa_root() / ISA_INCLUDE_DIRECTORY
 
 
 def incore_include_dirs(platform: str, environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ class CompileOptions:
         return {option.name: getattr(self, option.name) for option in fields(self)}
 
 
-def refuse_distributed(distributed_config: object | None) -> None:
+def refuse_distributed_config(distributed_config: object | None) -> None:
     """ValueError for any distributed settings: nothing compiles for several chips yet."""
     if distributed_config is not None:
         raise ValueError("distributed_config: only programs for a single chip can be compiled")
@@ -55,6 +55,10 @@ class DfxOptions:
     enable_pmu: int = 0
     enable_dep_gen: bool = False
     enable_scope_stats: bool = False
+
+    def as_kwargs(self) -> dict[str, Any]:
+        """The options as keyword arguments of `RunConfig`."""
+        return {option.name: getattr(self, option.name) for option in fields(self)}
 
     def any_enabled(self) -> bool:
         """Whether a dispatch with these options records anything."""

@@ -8,17 +8,17 @@ and architecture disagree cannot be made.
 
 from __future__ import annotations
 
-import math
 import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any
 
 from pypto.backend import BackendType, ExecutionMode, Target, target_for, target_of
 from pypto.ir.options import DiagnosticPhase, MemoryPlanner, OptimizationStrategy, PassDumpLevel
+from pypto.runtime import field_checks as check
 from pypto.runtime.options import CompileOptions, DfxOptions, RingSize, RunOptions
 from pypto_store import CacheConfig
 
@@ -151,53 +151,53 @@ class RunConfig:
         target = _target(arch, execution_mode, platform, backend_type)
         dfx = DfxOptions(
             enable_chip_swimlane=_swimlane_level(enable_chip_swimlane),
-            enable_dump_args=_level("enable_dump_args", enable_dump_args),
-            enable_pmu=_level("enable_pmu", enable_pmu),
-            enable_dep_gen=_flag("enable_dep_gen", enable_dep_gen),
-            enable_scope_stats=_flag("enable_scope_stats", enable_scope_stats),
+            enable_dump_args=check.level("enable_dump_args", enable_dump_args),
+            enable_pmu=check.level("enable_pmu", enable_pmu),
+            enable_dep_gen=check.flag("enable_dep_gen", enable_dep_gen),
+            enable_scope_stats=check.flag("enable_scope_stats", enable_scope_stats),
         )
         values: dict[str, object] = {
             "arch": target.backend_type,
             "execution_mode": target.mode,
-            "device_id": _integer("device_id", device_id, minimum=0),
-            "rtol": _tolerance("rtol", rtol),
-            "atol": _tolerance("atol", atol),
-            "strategy": _member("strategy", strategy, OptimizationStrategy),
+            "device_id": check.integer("device_id", device_id, minimum=0),
+            "rtol": check.tolerance("rtol", rtol),
+            "atol": check.tolerance("atol", atol),
+            "strategy": check.member("strategy", strategy, OptimizationStrategy),
             "dump_passes": (
                 dump_passes
                 if isinstance(dump_passes, PassDumpLevel)
-                else _flag("dump_passes", dump_passes)
+                else check.flag("dump_passes", dump_passes)
             ),
-            "save_kernels": _flag("save_kernels", save_kernels) or dfx.any_enabled(),
-            "save_kernels_dir": _directory("save_kernels_dir", save_kernels_dir),
-            "codegen_only": _flag("codegen_only", codegen_only),
+            "save_kernels": check.flag("save_kernels", save_kernels) or dfx.any_enabled(),
+            "save_kernels_dir": check.directory("save_kernels_dir", save_kernels_dir),
+            "codegen_only": check.flag("codegen_only", codegen_only),
             "enable_chip_swimlane": dfx.enable_chip_swimlane,
             "enable_dump_args": dfx.enable_dump_args,
             "enable_pmu": dfx.enable_pmu,
             "enable_dep_gen": dfx.enable_dep_gen,
             "enable_scope_stats": dfx.enable_scope_stats,
-            "compile_profiling": _flag("compile_profiling", compile_profiling),
+            "compile_profiling": check.flag("compile_profiling", compile_profiling),
             "diagnostic_phase": (
                 None
                 if diagnostic_phase is None
-                else _member("diagnostic_phase", diagnostic_phase, DiagnosticPhase)
+                else check.member("diagnostic_phase", diagnostic_phase, DiagnosticPhase)
             ),
-            "disabled_diagnostics": _names("disabled_diagnostics", disabled_diagnostics),
-            "golden_data_dir": _directory("golden_data_dir", golden_data_dir),
+            "disabled_diagnostics": check.names("disabled_diagnostics", disabled_diagnostics),
+            "golden_data_dir": check.directory("golden_data_dir", golden_data_dir),
             "aicpu_thread_num": _thread_count(aicpu_thread_num),
             "ring_task_window": _ring("ring_task_window", ring_task_window),
             "ring_heap": _ring("ring_heap", ring_heap),
             "ring_dep_pool": _ring("ring_dep_pool", ring_dep_pool),
             "distributed_config": distributed_config,
-            "analyze_auto_scopes_for_deps": _flag(
+            "analyze_auto_scopes_for_deps": check.flag(
                 "analyze_auto_scopes_for_deps", analyze_auto_scopes_for_deps
             ),
             "memory_planner": (
                 None
                 if memory_planner is None
-                else _member("memory_planner", memory_planner, MemoryPlanner)
+                else check.member("memory_planner", memory_planner, MemoryPlanner)
             ),
-            "dump_ptoas_passes": _flag("dump_ptoas_passes", dump_ptoas_passes),
+            "dump_ptoas_passes": check.flag("dump_ptoas_passes", dump_ptoas_passes),
             "cache_config": _policy(cache_config),
         }
         for name, value in values.items():
@@ -292,77 +292,19 @@ def _deprecated(spelling: str, instead: str) -> None:
     warnings.warn(f"{spelling} is deprecated; use {instead}", DeprecationWarning, stacklevel=level)
 
 
-def _flag(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, got {value!r}")
-    return value
-
-
-def _integer(name: str, value: object, *, minimum: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an int, got {value!r}")
-    if value < minimum:
-        raise ValueError(f"{name} must be at least {minimum}, got {value}")
-    return value
-
-
-def _level(name: str, value: object) -> int:
-    return int(value) if isinstance(value, bool) else _integer(name, value, minimum=0)
-
-
 def _swimlane_level(value: object) -> int:
     if value is True:
         return _FULL_SWIMLANE
-    level = _level("enable_chip_swimlane", value)
-    if level > _FULL_SWIMLANE:
-        raise ValueError(f"enable_chip_swimlane must be 0 to {_FULL_SWIMLANE}, got {level}")
-    return level
-
-
-def _tolerance(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    if not (math.isfinite(value) and value >= 0):
-        raise ValueError(f"{name} must be finite and not negative, got {value}")
-    return float(value)
-
-
-_Enum = TypeVar("_Enum", OptimizationStrategy, DiagnosticPhase, MemoryPlanner)
-
-
-def _member(name: str, value: object, enumeration: type[_Enum]) -> _Enum:
-    if not isinstance(value, enumeration):
-        names = ", ".join(f"{enumeration.__name__}.{member.name}" for member in enumeration)
-        raise TypeError(f"{name} must be one of {names}, got {value!r}")
-    return value
-
-
-def _directory(name: str, value: object) -> str | Path | None:
-    if value is None or isinstance(value, Path):
-        return value
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be a path, got {value!r}")
-    if not value:
-        raise ValueError(f"{name} must not be empty; use None for no directory")
-    return value
-
-
-def _names(name: str, value: object) -> frozenset[str] | None:
-    if value is None:
-        return None
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise TypeError(f"{name} must be a collection of names, got {value!r}")
-    names = frozenset(value)
-    for item in names:
-        if not isinstance(item, str):
-            raise TypeError(f"{name} must hold names, got {item!r}")
-    return names
+    chosen = check.level("enable_chip_swimlane", value)
+    if chosen > _FULL_SWIMLANE:
+        raise ValueError(f"enable_chip_swimlane must be 0 to {_FULL_SWIMLANE}, got {chosen}")
+    return chosen
 
 
 def _thread_count(value: object) -> int | None:
     if value is None:
         return None
-    count = _integer("aicpu_thread_num", value, minimum=0)
+    count = check.integer("aicpu_thread_num", value, minimum=0)
     if count == 1:
         raise ValueError("aicpu_thread_num must be 0 (automatic) or at least 2, got 1")
     return count

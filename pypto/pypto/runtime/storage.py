@@ -4,6 +4,7 @@ A program is used the same way wherever it lies; what differs is who may write t
 file at a path may become another one. Each case is a class of its own:
 
 ``OutputDirectory``  sources that the user may edit; binaries are kept beside them in transactions
+``UnassembledDirectory``  a directory whose kernels stayed ``.pto`` texts: it has no binaries
 ``CompletePayload``  an immutable, validated payload without sources
 ``PendingPayload``   immutable sources; the first use builds a payload and hands it to a publisher
 """
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from pypto.backend import RuntimeKind
 from pypto.runtime import kernel_config
@@ -29,6 +30,7 @@ from pypto.runtime.binary_build import (
     kernel_file,
 )
 from pypto.runtime.binary_directory import CACHE_DIRECTORY, obtain_binaries
+from pypto.runtime.directory_kind import where_to_look
 from pypto.runtime.errors import ArtifactError, ToolchainUnavailable
 from pypto.runtime.kernel_compiler import KernelCompiler
 from pypto.runtime.kernel_config import KernelConfig
@@ -117,6 +119,30 @@ class OutputDirectory:
             copies = _built_privately(self.directory, self.config, self._compilers, platform)
         with copies as paths:
             yield paths
+
+
+class UnassembledDirectory:
+    """A directory that was compiled without the assembler; it can be read and never run."""
+
+    artifact_key: str | None = None
+
+    def __init__(self, directory: Path, config: KernelConfig) -> None:
+        self.directory = directory
+        self.config = config
+
+    def complete(self) -> None:
+        """Raises ArtifactError: there is no C++ to build."""
+        self._refuse()
+
+    def binaries(self, platform: str) -> AbstractContextManager[BinaryPaths]:
+        """Raises ArtifactError, as `complete` does."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise ArtifactError(
+            f"{self.directory}: was compiled with skip_ptoas=True, so its kernels have no C++ to "
+            "build; compile it without to run it"
+        )
 
 
 class CompletePayload:
@@ -257,9 +283,7 @@ def _read_config(directory: Path) -> KernelConfig:
     try:
         data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(
-            f"{path}: no such file; is this a directory that ir.compile() wrote?"
-        ) from None
+        raise FileNotFoundError(f"{path}: no such file; {where_to_look(directory)}") from None
     return KernelConfig.parse(data, str(path))
 
 

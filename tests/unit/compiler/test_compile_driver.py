@@ -21,6 +21,7 @@ from pypto.compiler import (
     build_sources,
     lower,
 )
+from pypto.compiler.build_options import BuildOptions
 from pypto.compiler.tree import staged, unique_directory, write_files
 from pypto.ir.dtypes import FP32, INDEX
 from pypto.ir.errors import CompileError
@@ -86,7 +87,8 @@ def build(tmp_path: Path) -> Build:
     assembler = Assembler(ptoas, dict(os.environ), 20.0)
 
     def run(program: Program, output: Path, platform: str = "a2a3sim") -> BuiltSources:
-        return build_sources(program, output, target=target_of(platform), assembler=assembler)
+        options = BuildOptions(target_of(platform))
+        return build_sources(program, output, options=options, assembler=assembler)
 
     return run
 

@@ -24,6 +24,7 @@ MAY_TOUCH_THE_PROCESS = {
     "pypto/jit/live.py",
     "pypto/jit/surroundings.py",
     "pypto/runtime/host.py",
+    "pypto/runtime/log.py",
     "pypto_store/__main__.py",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pypto.ir.nodes import Program
+from pypto.ir.options import VerificationLevel
 from pypto.ir.passes.copy_carried import copy_carried_tiles
 from pypto.ir.passes.directions import upgrade_directions
 from pypto.ir.passes.lower_tensors import lower_tensor_operations
@@ -35,19 +36,25 @@ PassObserver = Callable[[int, str, Program], None]
 
 
 def run_passes(
-    program: Program, target: TargetLimits, observe: PassObserver | None = None
+    program: Program,
+    target: TargetLimits,
+    observe: PassObserver | None = None,
+    verification: VerificationLevel = VerificationLevel.BASIC,
 ) -> Program:
     """The lowered form of a program in frontend form.
 
     Raises CompileError, at the user's span, for a program that cannot be compiled, and
     VerifyError, which is one, where the program or a pass breaks an invariant.
     """
-    verify(program, Form.FRONTEND)
+    checked = verification is not VerificationLevel.NONE
+    if checked:
+        verify(program, Form.FRONTEND)
     if observe is not None:
         observe(0, "frontend", program)
     for index, apply in enumerate(PASSES, start=1):
         program = apply(program, target)
         if observe is not None:
             observe(index, apply.__name__, program)
-    verify(program, Form.LOWERED)
+    if checked:
+        verify(program, Form.LOWERED)
     return program
