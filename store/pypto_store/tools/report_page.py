@@ -1,20 +1,13 @@
-"""A survey as one HTML file that needs nothing beside itself.
-
-The page has no address of anything outside it and forbids itself to load any: its policy names the
-digests of its own style and scripts. Whatever comes from the store (names, paths, reasons) is text:
-escaped, with characters that would change how other text reads made visible.
-"""
+"""A survey as one HTML file that needs nothing beside itself."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
-import importlib.resources
 import re
 from collections.abc import Iterator, Sequence
 
 from pypto_store.keys import State
+from pypto_store.tools.html_page import Page, asset, house_style
+from pypto_store.tools.html_page import text as _text
 from pypto_store.tools.report_values import (
     age,
     condition,
@@ -22,13 +15,10 @@ from pypto_store.tools.report_values import (
     level,
     moment,
     told,
-    visible,
 )
 from pypto_store.tools.survey import Content, Survey, Surveyed
 from pypto_store.tools.terminal import size_text
 
-_ASSETS = "report_assets"
-_LIVE = 'document.documentElement.classList.add("live");'
 _SHARED_CONTENTS = 20
 _DIGITS = 12
 _JOINTS = re.compile(r"[:._/](?=.)")
@@ -47,25 +37,7 @@ _COLUMNS = (
 
 def render(survey: Survey, now: float) -> str:
     """The page; `now` is seconds since the epoch. ASCII but for what names in the store hold."""
-    style = _asset("report.css")
-    script = _asset("report.js")
-    policy = (
-        f"default-src 'none'; style-src {_source(style)}; "
-        f"script-src {_source(_LIVE)} {_source(script)}; base-uri 'none'; form-action 'none'"
-    )
-    parts = [
-        "<!doctype html>",
-        '<html lang="en">',
-        "<head>",
-        '<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<meta name="referrer" content="no-referrer">',
-        f"<title>{_text(survey.root)} - a pypto store</title>",
-        f"<style>{style}</style>",
-        f"<script>{_LIVE}</script>",
-        "</head>",
-        "<body>",
+    body = [
         *_header(survey, now),
         "<main>",
         *_figures(survey),
@@ -73,26 +45,15 @@ def render(survey: Survey, now: float) -> str:
         *_shared(survey),
         *_environments(survey, now),
         "</main>",
-        f'<script type="application/json" id="data">{embedded(survey, now)}</script>',
-        f"<script>{script}</script>",
-        "</body>",
-        "</html>",
     ]
-    return "\n".join(parts) + "\n"
-
-
-def _text(text: str) -> str:
-    return html.escape(visible(text))
-
-
-def _asset(name: str) -> str:
-    place = importlib.resources.files("pypto_store.tools") / _ASSETS / name
-    return place.read_text(encoding="utf-8")
-
-
-def _source(text: str) -> str:
-    digest = hashlib.sha256(text.encode("utf-8")).digest()
-    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+    page = Page(
+        title=f"{survey.root} - a pypto store",
+        style=house_style(),
+        script=asset("pypto_store.tools", "report_assets/report.js"),
+        body=body,
+        data=embedded(survey, now),
+    )
+    return page.render()
 
 
 # -- the parts of the page

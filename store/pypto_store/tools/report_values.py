@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import re
 from datetime import UTC, datetime
 
+from pypto_store.tools.html_page import embedded_json, visible
 from pypto_store.tools.survey import Survey, Surveyed
 from pypto_store.tools.terminal import size_text
 
 DATA_SCHEMA = 1
 
-# Control characters, lone surrogates, and what changes the direction or hides in a line.
-_UNSEEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
-)
 _AGES = (("year", 365 * 86400), ("month", 30 * 86400), ("day", 86400), ("h", 3600), ("min", 60))
-
-
-def visible(text: str) -> str:
-    """`text` with every character that cannot be seen, or moves others, spelled out."""
-    return _UNSEEN.sub(lambda found: f"\\u{{{ord(found[0]):x}}}", text)
 
 
 def condition(entry: Surveyed) -> str:
@@ -137,6 +127,4 @@ def embedded(survey: Survey, now: float) -> str:
             for content in survey.contents
         ],
     }
-    text = json.dumps(document, separators=(",", ":"))
-    # Inside a script element only "</script" and "<!--" mean something, and both begin so.
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return embedded_json(document)
