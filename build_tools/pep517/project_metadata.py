@@ -27,6 +27,12 @@ class Project:
         """The name of the directory with the distribution's metadata."""
         return f"{self.name}-{self.version}.dist-info"
 
+    def entry_points(self) -> str:
+        """The text of entry_points.txt: the commands that an installation makes."""
+        scripts: dict[str, str] = self.table.get("scripts", {})
+        lines = [f"{name} = {target}" for name, target in sorted(scripts.items())]
+        return "\n".join(["[console_scripts]", *lines]) + "\n"
+
     def metadata(self, readme: str) -> str:
         """The text of METADATA (PKG-INFO in an sdist), version 2.4."""
         table = self.table

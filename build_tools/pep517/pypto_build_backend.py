@@ -96,6 +96,7 @@ def prepare_metadata_for_build_wheel(
     (directory / "METADATA").write_text(project.metadata(_readme()), encoding="utf-8")
     wheel = f"Wheel-Version: 1.0\nGenerator: pypto\nRoot-Is-Purelib: false\nTag: {_wheel_tag()}\n"
     (directory / "WHEEL").write_text(wheel, encoding="utf-8")
+    (directory / "entry_points.txt").write_text(project.entry_points(), encoding="utf-8")
     return project.dist_info
 
 

@@ -66,6 +66,7 @@ def write_wheel(
     content = dict(members)
     content[f"{info}/METADATA"] = Member(project.metadata(readme).encode())
     content[f"{info}/WHEEL"] = Member(wheel.encode())
+    content[f"{info}/entry_points.txt"] = Member(project.entry_points().encode())
     for name, text in licenses.items():
         content[f"{info}/licenses/{name}"] = Member(text)
 

@@ -18,6 +18,7 @@ LAYERS = [
     "//pypto/pypto/runtime",
     "//pypto/pypto/compiler",
     "//pypto/pypto/jit",
+    "//pypto/pypto/tools",
 ]
 
 # Who may see every layer: the product's facade, the tests and the examples.

@@ -22,6 +22,7 @@ LAYERS = (
     "pypto.runtime",
     "pypto.compiler",
     "pypto.jit",
+    "pypto.tools",
 )
 
 # The names that a lower package offers although an upper one defines them. Each is reached by a

@@ -9,11 +9,15 @@ import os
 import select
 import shutil
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+# The tests of this folder share a module that is no test.
+sys.path.insert(0, str(Path(__file__).parent))
 
 VARIABLE = "PYPTO_TEST_BROWSER"
 _PATIENCE = 60.0  # seconds for one answer, on a machine that is busy with other tests

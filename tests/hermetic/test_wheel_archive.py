@@ -25,6 +25,8 @@ license = "Apache-2.0"
 license-files = ["LICENSE"]
 requires-python = ">=3.11"
 dependencies = ["numpy"]
+[project.scripts]
+sample-tool = "sample.tool:main"
 [project.optional-dependencies]
 torch = ["torch>=2"]
 """
@@ -71,6 +73,12 @@ def test_only_declared_files_are_executable(tmp_path: Path) -> None:
 def test_a_declared_executable_has_to_be_there(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="a/nothing"):
         members_below(_tree(tmp_path, 0o644, 1), "sample", ["a/nothing"])
+
+
+def test_the_commands_of_pyproject_are_entry_points(tmp_path: Path) -> None:
+    with zipfile.ZipFile(_wheel(tmp_path, 0o644, 1)) as archive:
+        text = archive.read("sample-1.2.dist-info/entry_points.txt").decode()
+    assert text == "[console_scripts]\nsample-tool = sample.tool:main\n"
 
 
 def test_the_metadata_says_what_pyproject_says(tmp_path: Path) -> None:

@@ -19,10 +19,17 @@ def wheel():
         yield archive
 
 
-def test_the_tools_have_their_page(wheel):
+def test_the_tools_have_their_pages(wheel):
     names = set(wheel.namelist())
     assets = "pypto_store/tools/report_assets"
     assert {f"{assets}/report.css", f"{assets}/report.js"} <= names
+    pages = {f"{page}.{kind}" for page in ("memory_map", "ir_trace") for kind in ("css", "js")}
+    assert {f"pypto/tools/assets/{name}" for name in (*pages, "ir_diff.js")} <= names
+
+
+def test_an_installation_has_the_command(wheel):
+    (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/entry_points.txt")]
+    assert "pypto-ir-trace = pypto.tools.ir_trace:main" in wheel.read(name).decode()
 
 
 def test_what_the_tools_draw_and_pack_with_is_asked_for(wheel):

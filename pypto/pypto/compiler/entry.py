@@ -30,6 +30,7 @@ from pypto.ir.options import (
     PassDumpLevel,
     VerificationLevel,
 )
+from pypto.ir.passes import limits_of
 from pypto.language.extern_package import ExternPackage, read_package
 from pypto.runtime.compiled_orchestrations import CompiledOrchestrations
 from pypto.runtime.compiled_program import CompiledProgram
@@ -189,7 +190,10 @@ def _recorder(options: BuildOptions) -> Recorder | None:
     if not (options.dump_passes or options.profiling):
         return None
     return lambda: PassRecord(
-        dump=options.dump_passes, profile=options.profiling, clock=time.perf_counter
+        dump=options.dump_passes,
+        profile=options.profiling,
+        clock=time.perf_counter,
+        limits=limits_of(options.target.backend_type),
     )
 
 

@@ -4,6 +4,7 @@
 
     passes_dump/00_frontend.py            the program before the first pass
     passes_dump/NN_after_<pass>.py        the program after a pass
+    passes_dump/memory_map.json           what memory the tiles take, and when (memory_record.py)
     report/pipeline_profile.{json,txt}    seconds that each pass took
 """
 
@@ -12,8 +13,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+from pypto.compiler import memory_record
+from pypto.compiler.memory_of_program import is_planned, memory_of
 from pypto.ir.nodes import Program
 from pypto.ir.options import PassDumpLevel
+from pypto.ir.passes.target import TargetLimits
 from pypto.ir.printer import print_program
 
 
@@ -25,11 +29,19 @@ def wants_dump(dump_passes: bool | PassDumpLevel) -> bool:
 class PassRecord:
     """An observer of the passes; ``files`` fills while they run.
 
-    ``clock`` gives seconds, from any origin.
+    ``clock`` gives seconds, from any origin. ``limits`` are those of the chip that is compiled for.
     """
 
-    def __init__(self, *, dump: bool, profile: bool, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        *,
+        dump: bool,
+        profile: bool,
+        clock: Callable[[], float],
+        limits: TargetLimits,
+    ) -> None:
         self.files: dict[str, str] = {}
+        self._limits = limits
         self._dump = dump
         self._profile = profile
         self._clock = clock
@@ -41,6 +53,9 @@ class PassRecord:
         if self._dump:
             stem = f"{index:02d}_{name}" if index == 0 else f"{index:02d}_after_{name}"
             self.files[f"passes_dump/{stem}.py"] = print_program(program)
+            if is_planned(program):
+                record = memory_of(program, self._limits)
+                self.files[memory_record.FILE_NAME] = record.to_json()
         if self._profile and index > 0:
             self._stages.append((name, seconds))
             self._report()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pypto.backend import target_of
@@ -82,9 +82,10 @@ class Recipe:
 
         program = self.parse()
         options = self.specialization.options
-        with located(self.snapshot.source_map()):
+        sources = self.snapshot.source_map()
+        with located(sources):
             build_installed(
-                program,
+                replace(program, sources=sources),
                 directory,
                 options=BuildOptions(
                     target_of(options.platform),

@@ -7,6 +7,7 @@ import os
 import runpy
 import stat
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -20,8 +21,10 @@ from pypto.compiler import (
     PassRecord,
     build_sources,
     lower,
+    memory_record,
 )
 from pypto.compiler.build_options import BuildOptions
+from pypto.compiler.memory_record import MemoryRecord
 from pypto.compiler.tree import staged, unique_directory, write_files
 from pypto.ir.dtypes import FP32, INDEX
 from pypto.ir.errors import CompileError
@@ -42,6 +45,7 @@ from pypto.ir.nodes import (
     Var,
 )
 from pypto.ir.ops import infer_result
+from pypto.ir.passes import limits_of
 from pypto.runtime.compiled_meta import CompiledMeta
 from pypto.runtime.kernel_config import KernelConfig
 
@@ -215,8 +219,18 @@ def test_compile_takes_programs_and_named_options_only(tmp_path: Path) -> None:
 
 def test_a_record_of_the_passes_becomes_files(tmp_path: Path) -> None:
     ticks = iter(range(1000))
-    record = PassRecord(dump=True, profile=True, clock=lambda: float(next(ticks)))
-    lower(copy_program(), target_of("a2a3sim"), record)
+    target = target_of("a2a3sim")
+    record = PassRecord(
+        dump=True,
+        profile=True,
+        clock=lambda: float(next(ticks)),
+        limits=limits_of(target.backend_type),
+    )
+    sources = {"tests:copy": ("copy.py", 3), "tests:other": ("other.py", 1)}
+    lower(replace(copy_program(), sources=sources), target, record)
+    memory = MemoryRecord.parse(record.files[memory_record.FILE_NAME].encode())
+    assert memory.sources == {"tests:copy": ("copy.py", 3)}
+    assert [tile.name for tile in memory.functions[0].tiles] == ["tile"]
     names = sorted(record.files)
     assert names[0] == "passes_dump/00_frontend.py"
     assert names[1] == "passes_dump/01_after_splice_opaque_functions.py"

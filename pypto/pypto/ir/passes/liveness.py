@@ -69,12 +69,29 @@ IN_PLACE: dict[str, tuple[int, ...]] = {
 
 @dataclass(slots=True)
 class Liveness:
-    """The lifetimes of the tiles of one InCore function."""
+    """The lifetimes of the tiles of one InCore function, and the first position of each statement.
+
+    Statements are numbered from 1, in program order; ``positions`` is the last number.
+    """
 
     lifetimes: dict[Var, Lifetime] = field(default_factory=dict)
+    statements: dict[int, Stmt] = field(default_factory=dict)
     _position: int = 0
     _loop_ends: dict[int, int] = field(default_factory=dict)
     _uses: list[tuple[Var, int, tuple[int, ...]]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, body: Sequence[Stmt]) -> Liveness:
+        """Of a function's body."""
+        liveness = cls()
+        liveness._visit(body, ())
+        liveness._settle()
+        return liveness
+
+    @property
+    def positions(self) -> int:
+        """How many positions there are."""
+        return self._position
 
     def _next(self) -> int:
         self._position += 1
@@ -91,6 +108,7 @@ class Liveness:
 
     def _visit(self, body: Sequence[Stmt], loops: tuple[int, ...]) -> None:
         for stmt in body:
+            self.statements[self._position + 1] = stmt
             match stmt:
                 case For() | While():
                     self._visit_loop(stmt, loops)
@@ -149,7 +167,4 @@ class Liveness:
 
 def liveness_of(body: Sequence[Stmt]) -> dict[Var, Lifetime]:
     """The lifetime of every tile that a body binds."""
-    liveness = Liveness()
-    liveness._visit(body, ())
-    liveness._settle()
-    return liveness.lifetimes
+    return Liveness.of(body).lifetimes

@@ -1,0 +1,127 @@
+"""The dumped passes of a compilation: reading ``passes_dump`` and the profile beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from pypto.tools.command import directory_of
+from pypto_store.tools.answer import CommandError, Progress
+from pypto_toolchains.json_fields import FieldError, as_list, as_object, as_text, parse_object
+
+DIRECTORY = "passes_dump"
+PROFILE = "report/pipeline_profile.json"
+
+_FILE = re.compile(r"(\d+)_(?:after_)?(.+)\.py")
+_DEFINITION = re.compile(r"(\s*)def (\w+)\(")
+_MAX_PROFILE = 1 << 22
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The lines of one function, from `first` up to and without `end`, counted from 0."""
+
+    name: str
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class DumpedPass:
+    """The program as one pass left it; the first is what the parser made.
+
+    `seconds` is what the pass took, or None where that was not measured.
+    """
+
+    number: int
+    name: str
+    file: str
+    lines: tuple[str, ...]
+    sections: tuple[Section, ...]
+    seconds: float | None
+
+
+def read(directory: Path, progress: Progress) -> tuple[Path, tuple[DumpedPass, ...]]:
+    """The build directory that `directory` is, or is the passes_dump of, and its passes in order.
+
+    CommandError where there are none or a file cannot be read.
+    """
+    directory_of(directory)
+    given = directory.absolute()
+    dump = given / DIRECTORY if (given / DIRECTORY).is_dir() else given
+    files = sorted(
+        (int(match[1]), match[2], path)
+        for path in dump.iterdir()
+        if (match := _FILE.fullmatch(path.name))
+    )
+    if not files:
+        raise CommandError(
+            f"{directory}: no dumped passes; compile with dump_passes=True and name the build "
+            "directory"
+        )
+    seconds = _profile(dump.parent / PROFILE)
+    passes = []
+    with progress.of("reading passes", len(files)) as advance:
+        for number, name, path in files:
+            lines = _lines(path)
+            passes.append(
+                DumpedPass(number, name, path.name, lines, sections(lines), seconds(number, name))
+            )
+            advance(1)
+    return dump.parent, tuple(passes)
+
+
+def sections(lines: Sequence[str]) -> tuple[Section, ...]:
+    """The functions of a program's text, each with the comments and decorators right above it."""
+    starts: list[tuple[int, str]] = []
+    for at, line in enumerate(lines):
+        if match := _DEFINITION.match(line):
+            first = at
+            while first > 0 and lines[first - 1].strip().startswith(("#", "@")):
+                if not lines[first - 1].startswith(match[1]):
+                    break
+                first -= 1
+            starts.append((first, match[2]))
+    return tuple(
+        Section(name, first, end)
+        for (first, name), (end, _) in pairwise([*starts, (len(lines), "")])
+    )
+
+
+def _lines(path: Path) -> tuple[str, ...]:
+    try:
+        return tuple(path.read_text(encoding="utf-8").splitlines())
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{path}: not text in UTF-8 ({error.reason})") from error
+
+
+def _profile(path: Path) -> Callable[[int, str], float | None]:
+    """How long the pass of a number and name took; of every pass None, without a profile."""
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return lambda number, name: None
+    try:
+        stages = as_list(parse_object(data, _MAX_PROFILE).get("stages"), "stages")
+        known = [_stage(stage, f"stages[{at}]") for at, stage in enumerate(stages)]
+    except FieldError as error:
+        raise CommandError(f"{path}: {error}; compile again, or delete it") from error
+
+    def seconds(number: int, name: str) -> float | None:
+        # A pass may run twice: the number tells which time is meant.
+        if 0 < number <= len(known) and known[number - 1][0] == name:
+            return known[number - 1][1]
+        return None
+
+    return seconds
+
+
+def _stage(value: object, where: str) -> tuple[str, float]:
+    fields = as_object(value, where)
+    seconds = fields.get("seconds")
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise FieldError(f"{where}.seconds must be a number, not {seconds!r}")
+    return as_text(fields.get("pass"), f"{where}.pass"), float(seconds)
