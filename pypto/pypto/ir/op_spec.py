@@ -44,15 +44,16 @@ class OpSpec:
         family, name = self.name.split(".")
         if family == "array":
             return f"pl.array.{name}"
-        if family == "scalar" and name in _SYMBOLS:
-            return repr(_SYMBOLS[name])
+        if family == "scalar" and name in SYMBOLS:
+            return repr(SYMBOLS[name])
         return "pl." + _PUBLIC.get(name, name)
 
 
-_SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "truediv": "/"}
-_SYMBOLS |= {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_SYMBOLS |= {"bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>"}
-_SYMBOLS |= {"and": "and", "or": "or", "not": "not", "neg": "-"}
+# The operators of scalar operations, by the rest of the name after ``scalar.``.
+SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "truediv": "/"}
+SYMBOLS |= {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+SYMBOLS |= {"bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>"}
+SYMBOLS |= {"and": "and", "or": "or", "not": "not", "neg": "-"}
 _PUBLIC = {"adds": "add", "subs": "sub", "muls": "mul", "divs": "div", "maxs": "maximum"}
 _PUBLIC |= {
     "fmods": "fmod",

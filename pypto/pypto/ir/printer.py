@@ -1,35 +1,29 @@
-"""A program as text: Python-like, deterministic, one line an operation.
+"""A program as text of the language, from which ``pl.parse`` makes an equal program.
 
-The text parses as Python and shows every type; it is for people and for tests, not an input.
+The text is a Python module: run-time extents, then a class whose methods are the functions. It
+shows every type, binds every name once, and is the same for the same program.
 """
 
 from __future__ import annotations
 
-import keyword
-import math
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 
-from pypto.ir.dtypes import BOOL, FP32, INDEX
 from pypto.ir.nodes import (
     PLAIN,
-    ArrayType,
-    AttrValue,
     Call,
     Carried,
+    Const,
     Direction,
-    DynDim,
     For,
     Function,
+    FunctionKind,
     If,
     ManualScope,
-    MemorySpace,
     Op,
     Operand,
     Param,
     Program,
     Return,
-    ScalarType,
     Schedule,
     Scope,
     Stmt,
@@ -38,104 +32,132 @@ from pypto.ir.nodes import (
     Var,
     While,
 )
+from pypto.ir.spelling import spelled, spelled_attribute, spelled_const
+from pypto.ir.type_text import RESERVED, Extents, identifier, print_type
+
+__all__ = ["print_function", "print_program", "print_type"]
 
 _INDENT = "    "
+_IMPORT = "import pypto.language as pl"
+_KINDS = {
+    FunctionKind.ORCHESTRATION: "Orchestration",
+    FunctionKind.INCORE: "InCore",
+    FunctionKind.INLINE: "Inline",
+    FunctionKind.OPAQUE: "Opaque",
+}
 
 
 def print_program(program: Program) -> str:
     """The text of a whole program, callees first."""
-    head = f"# pypto program: {program.name}, entry: {program.entry}\n"
-    return "\n\n".join([head, *(print_function(f) for f in program.functions.values())])
+    name = identifier(program.name, RESERVED)
+    extents = Extents(RESERVED | {name, *program.functions})
+    methods: list[str] = []
+    for function in program.functions.values():
+        printer = _Printer(program.functions, extents, method=True)
+        methods += ["", *(_INDENT + line if line else "" for line in printer.function(function))]
+    return _module(extents, ["@pl.program", f"class {name}:", *methods[1:]])
 
 
 def print_function(function: Function) -> str:
-    """The text of one function."""
-    return "\n".join(_Printer().function(function)) + "\n"
+    """The text of one function; those that it calls are not part of it."""
+    extents = Extents(RESERVED | {function.name})
+    printer = _Printer({function.name: function}, extents, method=False)
+    return _module(extents, list(printer.function(function)))
 
 
-def print_type(type_: Type) -> str:
-    """The text of a type, as an annotation."""
-    if isinstance(type_, ScalarType):
-        return f"pl.Scalar[{type_.dtype!r}]"
-    if isinstance(type_, ArrayType):
-        return f"pl.Array[{type_.size}, {type_.dtype!r}]"
-    if isinstance(type_, TensorType):
-        return f"pl.Tensor[{_shape(type_.shape)}, {type_.dtype!r}]"
-    text = f"{_shape(type_.shape)}, {type_.dtype!r}, pl.Mem.{type_.space.name}"
-    if type_.valid != type_.shape:
-        text += f", {_shape(type_.valid)}"
-    return f"pl.Tile[{text}]"
-
-
-def _shape(shape: Sequence[int | DynDim | None]) -> str:
-    parts = [_identifier(d.symbol) if isinstance(d, DynDim) else str(d) for d in shape]
-    return f"[{', '.join(parts)}]"
-
-
-def _identifier(name: str) -> str:
-    """A name that Python accepts."""
-    text = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
-    if not text or text[0].isdigit() or keyword.iskeyword(text):
-        return f"_{text}"
-    return text
-
-
-def _attribute(value: AttrValue) -> str:
-    if isinstance(value, MemorySpace):
-        return f"pl.Mem.{value.name}"
-    if isinstance(value, tuple):
-        return f"[{', '.join(repr(item) for item in value)}]"
-    return _number(value) if isinstance(value, float) else repr(value)
-
-
-def _number(value: float) -> str:
-    return repr(value) if math.isfinite(value) else f'float("{value}")'
+def _module(extents: Extents, definition: Sequence[str]) -> str:
+    declared = extents.declarations()
+    head = [_IMPORT, *(["", *declared] if declared else [])]
+    return "\n".join([*head, "", "", *definition]) + "\n"
 
 
 class _Printer:
     """Names the variables of one function, in the order in which they appear."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, functions: Mapping[str, Function], extents: Extents, *, method: bool
+    ) -> None:
+        self._functions = functions
+        self._extents = extents
+        self._method = method
         self._names: dict[Var, str] = {}
         self._taken: set[str] = set()
 
     def name(self, var: Var) -> str:
         if var not in self._names:
-            base = _identifier(var.name)
-            name, count = base, 0
-            while name in self._taken:
-                count += 1
-                name = f"{base}_{count}"
-            self._taken.add(name)
-            self._names[var] = name
+            self._names[var] = identifier(var.name, self._taken)
+            self._taken.add(self._names[var])
         return self._names[var]
 
     def operand(self, operand: Operand) -> str:
-        if isinstance(operand, Var):
-            return self.name(operand)
-        value, dtype = operand.value, operand.dtype
-        text = _number(value) if isinstance(value, float) else repr(value)
-        return text if dtype in (INDEX, BOOL, FP32) else f"pl.const({text}, {dtype!r})"
+        return self.name(operand) if isinstance(operand, Var) else spelled_const(operand)
 
     def operands(self, operands: Sequence[Operand]) -> str:
         return ", ".join(self.operand(operand) for operand in operands)
 
+    # --- functions -------------------------------------------------------------------------
+
     def function(self, function: Function) -> Iterator[str]:
-        params = ", ".join(self.param(param) for param in function.params)
-        yield f"# {function.func_type.value}, from {function.span.unit}"
-        yield f"def {function.name}({params}):"
+        for param in function.params:  # extents are declared before anything can be called so
+            self.type(param.var.type)
+        self._taken = set(RESERVED | self._extents.names)
+        yield f"@pl.function({', '.join(self.options(function))})"
+        own = ["self"] if self._method else []
+        params = ", ".join([*own, *(self.param(param) for param in function.params)])
+        yield f"def {function.name}({params}){self.returned(function)}:"
         if function.external is not None:
-            for part in function.external.parts:
-                yield f"{_INDENT}# {part.core_type}: {Path(part.source).name}"
             yield f"{_INDENT}..."
             return
-        yield from self.block(function.body, _INDENT)
+        body = function.body
+        if body and isinstance(body[-1], Return) and not body[-1].values:
+            body = body[:-1]
+        yield from self.block(body, _INDENT)
+
+    def options(self, function: Function) -> Iterator[str]:
+        """The arguments of the decorator."""
+        yield f"type=pl.FunctionType.{_KINDS[function.func_type]}"
+        if function.attrs:
+            items = (f'"{k}": {spelled_attribute(v)}' for k, v in function.attrs.items())
+            yield f"attrs={{{', '.join(items)}}}"
+        external = function.external
+        if external is None:
+            return
+        parts = {part.core_type: part.source for part in external.parts}
+        given: dict[str, object] = {"core_type": "mixed" if len(parts) > 1 else next(iter(parts))}
+        if len(parts) > 1:
+            given |= {f"{core}_source": source for core, source in parts.items()}
+        else:
+            given["source"] = external.parts[0].source
+        if external.dual_aiv_dispatch:
+            given["dual_aiv_dispatch"] = True
+        if external.include_dirs:
+            given["include_dirs"] = list(external.include_dirs)
+        yield f"external_source={given!r}"
 
     def param(self, param: Param) -> str:
-        text = print_type(param.var.type)
+        text = self.type(param.var.type)
         if param.direction is not Direction.In:
             text = f"pl.{param.direction.value}[{text}]"
         return f"{self.name(param.var)}: {text}"
+
+    def returned(self, function: Function) -> str:
+        """The annotation of what is returned, where every type has one."""
+        types = function.return_types
+        if not types or not all(self.has_annotation(type_) for type_ in types):
+            return ""
+        texts = ", ".join(self.type(type_) for type_ in types)
+        return f" -> {texts}" if len(types) == 1 else f" -> tuple[{texts}]"
+
+    def type(self, type_: Type) -> str:
+        return print_type(type_, self._extents)
+
+    def has_annotation(self, type_: Type) -> bool:
+        """Whether an annotation can say a type: an extent that a function makes has no name."""
+        if not isinstance(type_, TensorType):
+            return True
+        return not type_.strided and all(self._extents.knows(extent) for extent in type_.shape)
+
+    # --- statements ------------------------------------------------------------------------
 
     def block(self, body: Sequence[Stmt], pad: str) -> Iterator[str]:
         if not body:
@@ -165,17 +187,62 @@ class _Printer:
             case Return(values=values):
                 yield f"return {self.operands(values)}".rstrip()
 
+    def op(self, op: Op) -> str:
+        # Where every operand is a number, plain numbers would be computed with at once.
+        exact = all(isinstance(operand, Const) for operand in op.operands)
+        texts = [
+            spelled_const(operand, exact=exact and op.op.startswith("scalar."))
+            if isinstance(operand, Const)
+            else self.name(operand)
+            for operand in op.operands
+        ]
+        text = spelled(op, texts)
+        if op.result is None:
+            return text
+        return f"{self.name(op.result)}{self.annotation(op)} = {text}"
+
+    def annotation(self, op: Op) -> str:
+        assert op.result is not None
+        if not self.has_annotation(op.result.type):
+            return ""
+        address = op.attrs.get("addr")
+        assert address is None or isinstance(address, int)
+        return f": {print_type(op.result.type, self._extents, address)}"
+
     def call(self, call: Call) -> str:
+        callee = f"self.{call.callee}" if self._method else call.callee
         schedule, arguments = call.schedule, self.operands(call.operands)
-        text = f"{call.callee}({arguments})"
+        text = f"{callee}({arguments})"
         if schedule != PLAIN:
             count = [] if schedule.blocks is None else [f"core_num={self.operand(schedule.blocks)}"]
-            parts = [call.callee, *([arguments] if arguments else []), *count]
+            parts = [callee, *([arguments] if arguments else []), *count]
             function = "submit" if schedule.blocks is None else "spmd_submit"
             text = f"pl.{function}({', '.join(parts + self.schedule(schedule))})"
         task = () if schedule.task is None else (schedule.task,)
-        left = ", ".join(self.name(r) for r in (*call.results, *task))
+        left = ", ".join(self.name(var) for var in (*self.results(call), *task))
         return f"{left} = {text}" if left else text
+
+    def results(self, call: Call) -> tuple[Var, ...]:
+        """The results that the call evaluates to, in the order in which the callee returns them.
+
+        The others can only be called what was given for them.
+        """
+        callee = self._functions.get(call.callee)
+        if callee is None or not call.results:
+            return call.results
+        written = [i for i, p in enumerate(callee.params) if p.direction is not Direction.In]
+        by_param = {
+            callee.params[i].var: result for i, result in zip(written, call.results, strict=True)
+        }
+        last = callee.body[-1] if callee.body else None
+        if not isinstance(last, Return) or not last.values:
+            return call.results
+        returned = tuple(by_param[value] for value in last.values if isinstance(value, Var))
+        for position, result in zip(written, call.results, strict=True):
+            operand = call.operands[position]
+            if result not in returned and isinstance(operand, Var):
+                self._names[result] = self.name(operand)
+        return returned
 
     def scope_head(self, scope: Scope) -> str:
         schedule = scope.schedule
@@ -195,18 +262,6 @@ class _Printer:
             ("dumps", schedule.dumps),
         )
         return [f"{word}=[{self.operands(values)}]" for word, values in words if values]
-
-    def op(self, op: Op) -> str:
-        arguments = [self.operand(operand) for operand in op.operands]
-        arguments += [f"{key}={_attribute(value)}" for key, value in sorted(op.attrs.items())]
-        family, name = op.op.split(".")
-        word = f"{name}_" if keyword.iskeyword(name) else name
-        text = f"pl.{family}.{word}({', '.join(arguments)})"
-        if op.op == "task.none":
-            text = "None"
-        if op.result is None:
-            return text
-        return f"{self.name(op.result)}: {print_type(op.result.type)} = {text}"
 
     def loop(self, loop: For) -> Iterator[str]:
         arguments = self.operands((loop.start, loop.stop, loop.step))

@@ -153,7 +153,7 @@ class _FunctionVerifier:
             self._use(operand, visible, op.span)
         self._placement(op)
         attrs = dict(op.attrs)
-        if self._form is Form.LOWERED:
+        if op.result is not None and isinstance(op.result.type, TileType):
             attrs.pop("addr", None)
         if not self._is_copy(op):
             try:

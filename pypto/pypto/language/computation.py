@@ -320,12 +320,13 @@ def slice(
 
 
 @kernel_only
-def assemble(target: Value, source: Value, offset: Value) -> Value:
+def assemble(target: Value, source: Value, offset: Value, shape: Value = None) -> Value:
     """Writes ``source`` into ``target`` at ``offset``; the result is the target.
 
     The target is a tensor and the source a tile or a tensor-level value, or both are tiles: then
     the source's valid region is written, also from Acc or Mat into a tile in Vec, and from Acc
-    into one in Mat. On a core only.
+    into one in Mat. ``shape`` is the region's where a tensor-level value has fewer axes than the
+    tensor; if left out, it lacks the first ones. On a core only.
     """
 
 

@@ -134,5 +134,10 @@ def full_tensor(shape: Value, dtype: DataType = FP32, value: Value = 0) -> Value
 
 
 @kernel_only
+def assign(target: Value, source: Value) -> Value:
+    """``target[:] = source`` as a function: its value names the tensor that has been written."""
+
+
+@kernel_only
 def dim(tensor: Value, axis: int) -> Value:
     """The extent of one axis of a tensor."""

@@ -7,6 +7,7 @@ Subscripting gives immutable values, which the parser reads: ``pl.Tensor[[16, 64
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
@@ -34,20 +35,24 @@ class DynVar:
     """An extent that is known only when the kernel runs. One object stands for one extent."""
 
     name: str
+    limit: int | None = None
 
     def __repr__(self) -> str:
-        return f"pl.dynamic({self.name!r})"
+        limit = "" if self.limit is None else f", limit={self.limit}"
+        return f"pl.dynamic({self.name!r}{limit})"
 
 
-def dynamic(name: str) -> DynVar:
+def dynamic(name: str, *, limit: int | None = None) -> DynVar:
     """An extent for annotations that is known only when the kernel runs.
 
-    Tensors whose extents differ there share one compiled kernel. Raises :class:`ValueError` when
-    ``name`` is not an identifier.
+    Tensors whose extents differ there share one compiled kernel. ``limit`` says that the extent is
+    never larger. Raises :class:`ValueError` when ``name`` is not an identifier.
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"pl.dynamic: {name!r} is not an identifier")
-    return DynVar(name)
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise ValueError(f"pl.dynamic: limit must be a positive int, not {limit!r}")
+    return DynVar(name, limit)
 
 
 def _shape(what: str, shape: object) -> tuple[int | DynVar, ...]:
@@ -94,22 +99,62 @@ class Tensor:
 
 
 @dataclass(frozen=True, slots=True)
+class MemRef:
+    """Where a tile lies: the offset in bytes in its memory space, as memory planning chose it."""
+
+    addr: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.addr, bool) or not isinstance(self.addr, int) or self.addr < 0:
+            raise ValueError(f"pl.MemRef: addr must be an offset in bytes, not {self.addr!r}")
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class TileView:
+    """What of a tile is valid: rows and columns, ``None`` where that is known only at run time."""
+
+    valid_shape: tuple[int | None, int | None]
+
+    def __init__(self, *, valid_shape: Sequence[int | None]) -> None:
+        given = valid_shape if isinstance(valid_shape, list | tuple) else ()
+        if len(given) != 2 or not all(extent is None or type(extent) is int for extent in given):
+            raise TypeError(
+                f"pl.TileView: valid_shape must be two extents, such as [16, None], not "
+                f"{valid_shape!r}"
+            )
+        object.__setattr__(self, "valid_shape", tuple(given))
+
+
+@dataclass(frozen=True, slots=True)
 class Tile:
-    """A two-dimensional on-chip tile: ``pl.Tile[[rows, cols], dtype]``, for local variables."""
+    """A two-dimensional on-chip tile, for local variables.
+
+    ``pl.Tile[[rows, cols], dtype]``, and after these a :class:`MemRef`, a ``pl.MemorySpace`` and a
+    :class:`TileView`, each of which may be left out. What is left out may be anything.
+    """
 
     shape: tuple[int, int]
     dtype: DataType
     space: MemorySpace | None = None
+    memref: MemRef | None = None
+    view: TileView | None = None
 
     def __class_getitem__(cls, params: object) -> Tile:
-        items = _items("pl.Tile", params, 2, 3)
+        items = _items("pl.Tile", params, 2, 5)
         shape = _shape("pl.Tile", items[0])
         if len(shape) != 2 or not all(isinstance(extent, int) for extent in shape):
             raise TypeError("pl.Tile: a tile has two constant extents, such as [16, 64]")
-        if len(items) == 3 and not isinstance(items[2], MemorySpace):
-            raise TypeError(f"pl.Tile: {items[2]!r} is not a pl.MemorySpace")
-        space = cast("MemorySpace", items[2]) if len(items) == 3 else None
-        return cls(cast("tuple[int, int]", shape), _dtype("pl.Tile", items[1]), space)
+        kinds = {MemorySpace: "space", MemRef: "memref", TileView: "view"}
+        rest: dict[str, object] = {}
+        for item in items[2:]:
+            kind = kinds.get(type(item))
+            if kind is None or kind in rest:
+                raise TypeError(
+                    f"pl.Tile: {item!r} is not one pl.MemRef, one pl.MemorySpace or one pl.TileView"
+                )
+            rest[kind] = item
+        dtype = _dtype("pl.Tile", items[1])
+        return cls(cast("tuple[int, int]", shape), dtype, **rest)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +199,10 @@ class InOut:
 class constexpr:
     """Annotates a parameter whose value is fixed when the kernel is compiled, and part of its
     key: an int, float, bool, str, element type, enum member, or a list of those."""
+
+
+# What a kernel's text may make of compile-time values, mostly in annotations.
+VALUES: tuple[object, ...] = (dynamic, MemRef, TileView)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,8 +73,8 @@ from pypto.language.computation import (
     xor,
     xors,
 )
+from pypto.language.functions import assign, dim
 from pypto.language.functions import create_tensor as create
-from pypto.language.functions import dim
 from pypto.language.functions import full_tensor as full
 
 __all__ = [
@@ -84,6 +84,7 @@ __all__ = [
     "and_",
     "ands",
     "assemble",
+    "assign",
     "cast",
     "col_expand",
     "col_expand_add",

@@ -9,14 +9,27 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-import re
+import keyword
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
 
+import pypto.language as pl
 import pytest
+from pypto.ir import printer
 from pypto.ir.dtypes import FP32, DataType
-from pypto.ir.nodes import DynDim, FunctionKind, Program, ScalarType, TensorType
+from pypto.ir.nodes import (
+    DynDim,
+    FunctionKind,
+    MemorySpace,
+    Op,
+    Program,
+    ScalarType,
+    TensorType,
+)
+from pypto.ir.spelling import spelled_attribute
+from pypto.ir.structure import assert_structural_equal
+from pypto.ir.type_text import RESERVED, Extents
 from pypto.ir.verifier import Form, verify
 from pypto.language.parser.program import parse_program
 from pypto.language.source import ConstValue, FunctionSource
@@ -98,20 +111,33 @@ def parse(kernel: Kernel | FunctionType, **arguments: object) -> Program:
             typed[name] = ConstValue(value)
     program = parse_program(source_of(kernel), typed, name="program")
     verify(program, Form.FRONTEND)
+    assert_structural_equal(pl.parse(program.as_python()), program)
     return program
 
 
+class Plain(printer._Printer):
+    """Prints operations as the representation has them, not as the language says them."""
+
+    def op(self, op: Op) -> str:
+        arguments = [self.operand(operand) for operand in op.operands]
+        arguments += [
+            f"{key}={spelled_attribute(value)}".replace("pl.Mem.", "")
+            for key, value in sorted(op.attrs.items())
+            if (key, value) not in (("has_valid", False), ("space", MemorySpace.Vec))
+        ]
+        family, name = op.op.split(".")
+        word = f"{name}_" if keyword.iskeyword(name) else name
+        text = f"pl.{family}.{word}({', '.join(arguments)})"
+        return text if op.result is None else f"{self.name(op.result)} = {text}"
+
+
 def lines(program: Program, function: str | None = None) -> list[str]:
-    """The printed statements of a function (the entry unless named), without types and defaults."""
-    text = program.functions[function or program.entry].as_python()
-    shown = []
-    for line in text.splitlines()[2:]:
-        line = re.sub(r": pl\.(Tile|Scalar|Tensor)\[.*?\] = ", " = ", line)
-        line = (
-            line.replace("has_valid=False, ", "").replace("pl.Mem.", "").replace(", space=Vec", "")
-        )
-        shown.append(line[4:])
-    return shown
+    """The statements of a function (the entry unless named), without types and defaults."""
+    plain = Plain(program.functions, Extents(RESERVED), method=False)
+    found = program.functions[function or program.entry]
+    for param in found.params:
+        plain.name(param.var)
+    return [line for statement in found.body for line in plain.statement(statement)]
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def test_annotations_are_values():
         (lambda: pl.Tensor[[4], "fp32"], TypeError, "'fp32' is not an element type"),
         (lambda: pl.Tensor[[4], pl.FP32, "DN"], TypeError, "layout 'DN' is not supported"),
         (lambda: pl.Tile[[4], pl.FP32], TypeError, "a tile has two constant extents"),
-        (lambda: pl.Tile[[4, 4], pl.FP32, 3], TypeError, "3 is not a pl.MemorySpace"),
+        (lambda: pl.Tile[[4, 4], pl.FP32, 3], TypeError, "3 is not one pl.MemRef"),
         (lambda: pl.Scalar[3], TypeError, "3 is not an element type"),
         (lambda: pl.Out[pl.FP32], TypeError, "takes a pl.Tensor"),
         (lambda: pl.dynamic("two words"), ValueError, "is not an identifier"),

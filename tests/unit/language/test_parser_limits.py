@@ -179,7 +179,7 @@ def test_what_an_outer_loop_changes_is_seen_inside(lang: Any) -> None:
     tensor = lang.tensor(2, 4, dtype=INT32)
     shown = lang.parse(kernel, x=tensor, y=tensor, n=INT32).as_python()
     assert "init_values=(0.0, n_2,)" in shown
-    assert "m_2: pl.Scalar[pl.FP32] = pl.scalar.add(m_1, k)" in shown
+    assert "m_2: pl.Scalar[pl.FP32] = m_1 + k" in shown
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pypto.language as pl
 import pytest
 from pypto.ir.dtypes import BF16, FP32, INT32
 from pypto.ir.nodes import DynDim, FunctionKind, ScalarType, TensorType
+from pypto.ir.structure import assert_structural_equal
 from pypto.ir.verifier import Form, verify
 from pypto.language.parser.diagnostics.exceptions import ParserError
 from pypto.language.parser.program import parse_program
@@ -66,7 +67,7 @@ def outcome(text):
     except ParserError as error:
         return error
     verify(program, Form.FRONTEND)
-    ast.parse(program.as_python())
+    assert_structural_equal(pl.parse(program.as_python()), program)
     return program
 
 

@@ -13,6 +13,7 @@ from pypto.ir.dtypes import FP32, INDEX
 from pypto.ir.nodes import Const, Var
 from pypto.language import functions as language
 from pypto.language import markers
+from pypto.language.parser.assigning import ASSIGNING
 from pypto.language.parser.compile_time import COMPILE_TIME
 from pypto.language.parser.compute import COMPUTE
 from pypto.language.parser.diagnostics.exceptions import (
@@ -32,7 +33,7 @@ from pypto.language.program_style import InlineFunction, SourceFunction
 from pypto.language.source import FunctionSource
 
 HANDLERS: Mapping[object, Handler] = MappingProxyType(
-    {**WINDOWS, **MOVEMENT, **COMPUTE, **COMPILE_TIME}
+    {**ASSIGNING, **WINDOWS, **MOVEMENT, **COMPUTE, **COMPILE_TIME}
 )
 
 
@@ -52,14 +53,17 @@ def call(frame: Frame, node: ast.Call, hint: str = "") -> Value:
         return HANDLERS[callee](site)
     if is_pure(callee):
         return _call_pure(frame, node, callee, hint)
-    if callee is markers.dynamic:
-        args, _ = _arguments(frame, node)
-        return fold(frame, callee, tuple(args), node, "pl.dynamic")
+    if any(callee is value for value in markers.VALUES):
+        return marker_value(frame, node, callee)
     raise frame.error(UnsupportedFeatureError, node, _not_callable(node, callee))
 
 
-_NAMES: Mapping[FunctionType, str] = MappingProxyType(
-    {language.dim: "pl.tensor.dim", language.full_tensor: "pl.tensor.full"}  # type: ignore[dict-item]
+_NAMES: Mapping[object, str] = MappingProxyType(
+    {
+        language.assign: "pl.tensor.assign",
+        language.dim: "pl.tensor.dim",
+        language.full_tensor: "pl.tensor.full",
+    }
 )
 
 
@@ -108,6 +112,23 @@ def _arguments(frame: Frame, node: ast.Call) -> tuple[list[Value], dict[str, Val
             )
         keywords[keyword.arg] = evaluate(frame, keyword.value)
     return args, keywords
+
+
+def marker_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
+    """What a call such as ``pl.dynamic("M")`` gives, which is known when the kernel is compiled."""
+    assert callable(callee)
+    args, keywords = _arguments(frame, node)
+    if holds_runtime([*args, *keywords.values()]):
+        raise frame.error(
+            ParserTypeError,
+            node,
+            f"{ast.unparse(node.func)}: its arguments must be known when the kernel is compiled",
+        )
+    try:
+        result: Value = callee(*args, **keywords)
+    except (TypeError, ValueError) as error:
+        raise frame.error(ParserTypeError, node, str(error)) from None
+    return result
 
 
 def _not_callable(node: ast.Call, callee: Value) -> str:

@@ -129,6 +129,8 @@ def _row_reduce(name: str, site: CallSite) -> Value:
                 "tmp_tile", "takes no scratch tile when it works on a tensor; leave it out"
             )
         return site.emit(f"tensor.{name}", [operand])
+    if scratch is None and "tmp_tile" in site.nodes:
+        return site.emit(f"tile.{name}", [operand])  # said to be the compiler's affair
     if scratch is None:
         raise site.frame.error(
             InvalidOperationError,

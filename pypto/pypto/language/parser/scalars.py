@@ -71,8 +71,9 @@ def dynamic_extent(frame: Frame, extent: DynVar, node: ast.AST) -> Operand:
     """The run-time value of a ``pl.dynamic`` that some tensor parameter has as an extent."""
     for param in frame.values.params:
         type_ = param.var.type
-        if isinstance(type_, TensorType) and DynDim(extent.name) in type_.shape:
-            return tensor_extent(frame, param.var, type_.shape.index(DynDim(extent.name)), node)
+        dim = DynDim(extent.name, extent.limit)
+        if isinstance(type_, TensorType) and dim in type_.shape:
+            return tensor_extent(frame, param.var, type_.shape.index(dim), node)
     raise frame.error(
         ParserTypeError, node, f"no tensor parameter has the extent {extent!r}, so it has no value"
     )

@@ -145,7 +145,7 @@ def annotation_value(frame: Frame, annotation: ast.expr) -> Value:
 def tensor_type(frame: Frame, value: markers.Tensor, node: ast.AST) -> TensorType:
     """The type that ``pl.Tensor[shape, dtype]`` describes."""
     shape: list[Dim] = [
-        DynDim(extent.name) if isinstance(extent, markers.DynVar) else extent
+        DynDim(extent.name, extent.limit) if isinstance(extent, markers.DynVar) else extent
         for extent in value.shape
     ]
     try:

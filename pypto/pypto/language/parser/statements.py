@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from pypto.ir.dtypes import BF16, FP16, FP32, DataType
+from pypto.ir.dtypes import DataType
 from pypto.ir.nodes import (
     AttrValue,
     Direction,
+    Op,
     Operand,
     Return,
     TensorType,
@@ -19,6 +21,7 @@ from pypto.ir.nodes import (
 )
 from pypto.ir.typing_rules import show_shape, show_type
 from pypto.language import markers
+from pypto.language.parser.assigning import assign_whole, narrowed
 from pypto.language.parser.blocks import if_statement, with_statement
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
@@ -27,7 +30,7 @@ from pypto.language.parser.diagnostics.exceptions import (
     UnsupportedFeatureError,
 )
 from pypto.language.parser.expressions import combine, evaluate
-from pypto.language.parser.frame import Frame
+from pypto.language.parser.frame import Frame, freeze
 from pypto.language.parser.loops import for_statement
 from pypto.language.parser.regions import is_whole, region_offsets
 from pypto.language.parser.scalars import coerce, scalar_operand
@@ -131,8 +134,7 @@ def _assign_region(frame: Frame, target: ast.Subscript, value: Value) -> None:
         operands: list[Operand] = [value, *offsets, tensor]
         result = frame.emit("tile.store", operands, target, hint=tensor.name)
     elif is_whole(target.slice):
-        source = _narrowed(frame, value, tensor.type.dtype, target)
-        result = frame.emit("tensor.assign", [tensor, source], target, hint=tensor.name)
+        result = assign_whole(frame, tensor, value, target, tensor.name)
     else:
         result = _assemble_region(frame, tensor, value, target)
     alias(frame, result, tensor)
@@ -151,18 +153,10 @@ def _assemble_region(frame: Frame, tensor: Var, value: Var, target: ast.Subscrip
             target,
             f"a {show_type(value.type)} does not fill a region of {show_shape(region.extents)}",
         )
-    source = _narrowed(frame, value, tensor.type.dtype, target)
+    source = narrowed(frame, value, tensor.type.dtype, target)
     operands: list[Operand] = [tensor, *region.offsets, source]
     attrs: dict[str, AttrValue] = {"shape": region.shape}
     return frame.emit("tensor.assemble", operands, target, hint=tensor.name, attrs=attrs)
-
-
-def _narrowed(frame: Frame, value: Var, dtype: DataType, node: ast.AST) -> Var:
-    """The fp32 of a matrix product is narrowed when it is written, as ``pl.store`` does."""
-    if value in frame.values.products and value.type.dtype == FP32 and dtype in (FP16, BF16):
-        attrs: dict[str, AttrValue] = {"dtype": dtype, "mode": "rint"}
-        return frame.emit("tensor.cast", [value], node, hint=value.name, attrs=attrs)
-    return value
 
 
 def _augmented(frame: Frame, node: ast.AugAssign) -> None:
@@ -209,7 +203,10 @@ def _checked(frame: Frame, annotation: Value, value: Value, node: ast.AnnAssign)
             and value.type.shape == annotation.shape
             and value.type.dtype == annotation.dtype
             and annotation.space in (None, value.type.space)
+            and (annotation.view is None or annotation.view.valid_shape == value.type.valid)
         )
+        if fits and annotation.memref is not None:
+            _place(frame, value, annotation.memref, node)
     elif isinstance(annotation, markers.Tensor):
         type_ = tensor_type(frame, annotation, node.annotation)
         fits = isinstance(value, Var) and value.type == type_
@@ -230,6 +227,18 @@ def _checked(frame: Frame, annotation: Value, value: Value, node: ast.AnnAssign)
             f"value is {show_value(value)}",
         )
     return value
+
+
+def _place(frame: Frame, tile: Value, memref: markers.MemRef, node: ast.AnnAssign) -> None:
+    """Notes where memory planning put a tile, as a program that it printed says."""
+    made = frame.body[-1] if frame.body else None
+    if not isinstance(made, Op) or made.result is not tile:
+        raise frame.error(
+            ParserTypeError,
+            node.annotation,
+            "a pl.MemRef belongs to the statement whose operation makes the tile",
+        )
+    frame.body[-1] = replace(made, attrs=freeze({**made.attrs, "addr": memref.addr}))
 
 
 def _return(frame: Frame, node: ast.Return) -> None:

@@ -223,6 +223,8 @@ def _into_tensor(site: CallSite, target: Var, source: Var) -> Value:
         return store_tile(frame, source, offsets, target, site)
     shape = source.type.shape  # type: ignore[union-attr]
     region = (1,) * (_rank(target) - len(shape)) + shape
+    if site.values["shape"] is not None:
+        region = site.static_ints("shape")
     if not all(isinstance(extent, int) for extent in region):
         raise site.wrong("source", f"{show_value(source)} has extents known at run time only")
     attrs: dict[str, AttrValue] = {"shape": region}
