@@ -1,0 +1,219 @@
+"""``python -m pypto.tools.clean_sim_trace``: recordings of the simulator as readable traces."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pypto.tools import command, sim_trace
+from pypto.tools.sim_trace import Run, Task
+from pypto_store.tools.answer import Status
+from pypto_store.tools.output_file import STREAM
+from pypto_store.tools.terminal import plain, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+TRACE = "sim_trace.json"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(
+        prog="python -m pypto.tools.clean_sim_trace",
+        description="Turn what the simulator recorded of runs into a trace in Chrome's format, "
+        "for chrome://tracing or ui.perfetto.dev, and say which kernels took how long.",
+        epilog="Runs are recorded with RunConfig(enable_chip_swimlane=True). Times are those of "
+        "the simulation on this machine, not of a chip. Exit status: 0 done, 2 a directory or a "
+        "file that cannot be used.",
+    )
+    made.add_argument("path", type=Path, help="a build directory, its dfx_outputs, or one file")
+    made.add_argument(
+        "-o", "--output", metavar="FILE",
+        help=f"the trace to write; - is standard output (default: {TRACE} beside the recordings)",
+    )  # fmt: skip
+    made.add_argument(
+        "--json", action="store_true",
+        help="print the summary as JSON, and write a trace only if -o names one",
+    )  # fmt: skip
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the tasks of one kernel came to in one run; times are nanoseconds."""
+
+    name: str
+    cores: tuple[str, ...]
+    tasks: int
+    total: int
+    longest: int
+
+
+def summaries(run: Run) -> list[Summary]:
+    """The kernels of a run, that with the most time first."""
+    names = dict.fromkeys(task.name for task in run.tasks)
+    made = []
+    for name in names:
+        tasks = [task for task in run.tasks if task.name == name]
+        durations = [task.duration for task in tasks]
+        used = {task.core for task in tasks}
+        made.append(
+            Summary(
+                name=name,
+                cores=tuple(core for core in run.cores if core in used),
+                tasks=len(tasks),
+                total=sum(durations),
+                longest=max(durations),
+            )
+        )
+    return sorted(made, key=lambda summary: (-summary.total, summary.name))
+
+
+def chrome_trace(runs: Sequence[Run]) -> dict[str, object]:
+    """The runs in the trace event format: a process for each, a thread for each core.
+
+    Times are microseconds. An arrow leads from the end of a task to the start of each that waited
+    for it.
+    """
+    events: list[dict[str, object]] = []
+    for process, run in enumerate(runs, start=1):
+        threads = {core: number for number, core in enumerate(run.cores, start=1)}
+        events += _named(run, process, threads)
+        events += (_worked(task, process, threads[task.core]) for task in run.tasks)
+        events += _waited(run, process, threads)
+    return {"displayTimeUnit": "ns", "traceEvents": events}
+
+
+def _named(run: Run, process: int, threads: Mapping[str, int]) -> Iterator[dict[str, object]]:
+    title = " ".join(filter(None, (run.file, run.platform, run.runtime)))
+    yield {"ph": "M", "name": "process_name", "pid": process, "args": {"name": title}}
+    for core, thread in threads.items():
+        about = {"ph": "M", "pid": process, "tid": thread}
+        yield {"name": "thread_name", **about, "args": {"name": core}}
+        yield {"name": "thread_sort_index", **about, "args": {"sort_index": thread}}
+
+
+def _worked(task: Task, process: int, thread: int) -> dict[str, object]:
+    told = {"task": task.number, "block": task.block, "deps": list(task.deps) or None}
+    return {
+        "ph": "X",
+        "name": task.name,
+        "cat": "task",
+        "pid": process,
+        "tid": thread,
+        "ts": task.start / 1e3,
+        "dur": task.duration / 1e3,
+        "args": {name: value for name, value in told.items() if value is not None},
+    }
+
+
+def _waited(run: Run, process: int, threads: Mapping[str, int]) -> Iterator[dict[str, object]]:
+    by_number = {task.number: task for task in run.tasks if task.number is not None}
+    pairs = (
+        (by_number[number], task)
+        for task in run.tasks
+        for number in task.deps
+        if number in by_number
+    )
+    for arrow, (before, after) in enumerate(pairs, start=1):
+        same = {"name": "waits for", "cat": "dep", "id": f"{process}.{arrow}", "pid": process}
+        yield {"ph": "s", **same, "tid": threads[before.core], "ts": before.end / 1e3}
+        yield {"ph": "f", "bp": "e", **same, "tid": threads[after.core], "ts": after.start / 1e3}
+
+
+def run(options: argparse.Namespace, streams: command.Streams) -> int:
+    """Write the trace and say which kernels took how long."""
+    runs = sim_trace.read(options.path, streams.progress)
+    beside = options.path if options.path.is_dir() else options.path.parent
+    if (beside / sim_trace.DIRECTORY).is_dir():
+        beside /= sim_trace.DIRECTORY
+    # In a directory of its own: what lies beside the recordings would be read as one.
+    place = options.output or (None if options.json else beside / "trace" / TRACE)
+    written = None
+    if place is not None:
+        text = json.dumps(chrome_trace(runs), separators=(",", ":")) + "\n"
+        written = command.write_text(text, place)
+    if written == STREAM:
+        return Status.OK
+    if options.json:
+        json.dump(_document(runs, written), streams.out, indent=2)
+        streams.out.write("\n")
+    else:
+        streams.paint(lambda console: _paint(console, runs, written))
+    return Status.OK
+
+
+def _document(runs: Sequence[Run], trace: str | None) -> dict[str, object]:
+    return {
+        "schema_version": 1,
+        "trace": trace,
+        "runs": [
+            {
+                "file": run.file,
+                "platform": run.platform,
+                "runtime": run.runtime,
+                "tasks": len(run.tasks),
+                "span_ns": run.span,
+                "cores": [{"core": core, "busy_ns": busy} for core, busy in _busy(run)],
+                "kernels": [
+                    {
+                        "name": one.name,
+                        "cores": list(one.cores),
+                        "tasks": one.tasks,
+                        "total_ns": one.total,
+                        "longest_ns": one.longest,
+                    }
+                    for one in summaries(run)
+                ],
+            }
+            for run in runs
+        ],
+    }
+
+
+def _busy(run: Run) -> list[tuple[str, int]]:
+    """The nanoseconds that each core worked."""
+    return [
+        (core, sum(task.duration for task in run.tasks if task.core == core)) for core in run.cores
+    ]
+
+
+def _paint(console: Console, runs: Sequence[Run], trace: str | None) -> None:
+    for run in runs:
+        about = " ".join(filter(None, (run.platform, run.runtime)))
+        console.print(
+            plain(f"{run.file} ({about}): {len(run.tasks)} tasks in {run.span / 1e3:,.1f} us")
+        )
+        numbers = ("tasks", "total us", "mean us", "longest us")
+        kernels = table("kernel", "cores", *numbers, right=numbers)
+        for one in summaries(run):
+            times = (one.total, one.total / one.tasks, one.longest)
+            kernels.add_row(
+                plain(one.name),
+                plain(" ".join(one.cores)),
+                str(one.tasks),
+                *(f"{time / 1e3:,.1f}" for time in times),
+            )
+        console.print(kernels)
+        cores = table("core", "busy us", "busy", right=("busy us", "busy"))
+        for core, busy in _busy(run):
+            share = f"{busy / run.span:.0%}" if run.span else ""
+            cores.add_row(plain(core), f"{busy / 1e3:,.1f}", share)
+        console.print(cores)
+    if trace is not None:
+        console.print(plain(f"wrote {trace}"), soft_wrap=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry of the command; gives the exit status."""
+    return command.main(parser(), run, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
