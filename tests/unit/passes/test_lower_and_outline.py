@@ -240,7 +240,7 @@ def test_an_accumulation_onto_a_tensor_is_a_product_and_an_addition(lower: Lower
     assert "tile.add" in names
 
 
-def test_a_tensor_of_run_time_extent_cannot_be_used_whole(lower: Lower) -> None:
+def test_leading_extents_known_at_run_time_only_cannot_be_collapsed(lower: Lower) -> None:
     with pytest.raises(CompileError, match="x has extents that are known at run time only") as e:
         lower(
             """
@@ -249,8 +249,8 @@ def test_a_tensor_of_run_time_extent_cannot_be_used_whole(lower: Lower) -> None:
                     out[:] = pl.neg(x)
                 return out
             """,
-            x=tensor("N", 8),
-            out=tensor("N", 8),
+            x=tensor("N", 8, 8),
+            out=tensor("N", 8, 8),
         )
     assert e.value.span is not None
     assert e.value.span.line == 3

@@ -19,9 +19,10 @@ from types import MappingProxyType
 from pypto.ir.errors import CompileError
 from pypto.ir.nodes import Function, FunctionKind, Program, Scope, Stmt, Var
 from pypto.ir.passes.lower_scope import ScopeLowering
-from pypto.ir.passes.rewrite import bindings, reads, with_bodies
+from pypto.ir.passes.rewrite import reads, with_bodies
 from pypto.ir.passes.scope_values import bound_name
 from pypto.ir.passes.target import TargetLimits
+from pypto.ir.passes.tensor_values import escaping_values
 
 
 def lower_tensor_operations(program: Program, target: TargetLimits) -> Program:
@@ -52,9 +53,7 @@ def _lower_scopes(body: Sequence[Stmt], total: Counter[Var]) -> tuple[Stmt, ...]
     for stmt in body:
         match stmt:
             case Scope():
-                inside = Counter(reads(stmt.body))
-                escaping = frozenset(v for v in bindings(stmt.body) if total[v] > inside[v])
-                lowering = ScopeLowering(stmt.body, escaping)
+                lowering = ScopeLowering(stmt.body, escaping_values(stmt.body, total))
                 lowered = lowering.run(stmt.body)
                 out.extend(lowering.prelude)
                 out.append(replace(stmt, body=lowered))

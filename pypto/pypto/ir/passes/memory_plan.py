@@ -9,7 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pypto.ir.dtypes import DataType
-from pypto.ir.nodes import For, Function, If, MemorySpace, Op, Operand, Span, Stmt, TileType, Var
+from pypto.ir.nodes import (
+    For,
+    Function,
+    If,
+    MemorySpace,
+    Op,
+    Operand,
+    Span,
+    Stmt,
+    TileType,
+    Var,
+    While,
+)
 from pypto.ir.passes.liveness import liveness_of
 from pypto.ir.passes.rewrite import blocks, results, walk
 from pypto.ir.passes.tile_layout import tile_bytes
@@ -76,13 +88,14 @@ def _collect(body: Sequence[Stmt], addresses: dict[Var, int]) -> None:
                 address = stmt.attrs["addr"]
                 assert isinstance(address, int)
                 addresses[stmt.result] = address
-            case For():
+            case For() | While():
                 for carried in stmt.carried:
                     hand_on(carried.init, carried.arg, carried.result)
-                _collect(stmt.body, addresses)
+                for block in blocks(stmt):
+                    _collect(block.body, addresses)
             case If():
-                _collect(stmt.then_body, addresses)
-                _collect(stmt.else_body, addresses)
+                for block in blocks(stmt):
+                    _collect(block.body, addresses)
                 for result, value in zip(stmt.results, stmt.then_yields, strict=True):
                     hand_on(value, result)
             case _:

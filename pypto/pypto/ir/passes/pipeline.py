@@ -15,12 +15,14 @@ from pypto.ir.passes.plan_memory import plan_memory
 from pypto.ir.passes.splice_opaque import splice_opaque_functions
 from pypto.ir.passes.take_strides import take_strides
 from pypto.ir.passes.target import TargetLimits
+from pypto.ir.passes.tile_tensors import tile_tensor_operations
 from pypto.ir.verifier import Form, verify
 
 Pass = Callable[[Program, TargetLimits], Program]
 
 PASSES: tuple[Pass, ...] = (
     splice_opaque_functions,
+    tile_tensor_operations,
     lower_tensor_operations,
     outline_scopes,
     take_strides,

@@ -39,6 +39,10 @@ from pypto.ir.passes.tile_layout import ALIGNMENT, tile_bytes
 _NAMED = 4
 
 
+class CapacityError(CompileError):
+    """A memory space cannot hold the tiles of a function."""
+
+
 def plan_memory(program: Program, target: TargetLimits) -> Program:
     """The program with an address for every tile.
 
@@ -232,7 +236,7 @@ def _place(
 ) -> dict[_Buffer, int]:
     for buffer in buffers:
         if buffer.size > capacity:
-            raise CompileError(
+            raise CapacityError(
                 f"{_described(buffer)} takes {buffer.size} bytes of {space.name} memory, but "
                 f"{arch} has {capacity}: use a smaller tile",
                 buffer.span,
@@ -267,7 +271,7 @@ def _first_fit(buffers: Sequence[_Buffer], capacity: int) -> dict[_Buffer, int] 
 
 def _too_much(
     buffers: Sequence[_Buffer], space: MemorySpace, capacity: int, arch: str
-) -> CompileError:
+) -> CapacityError:
     """Blame the first tile that, with all that is alive beside it, asks for too much."""
     worst, worst_need, beside = buffers[0], 0, list(buffers)
     for buffer in buffers:
@@ -280,7 +284,7 @@ def _too_much(
     largest = sorted(beside, key=lambda b: -b.size)[:_NAMED]
     names = ", ".join(f"{_described(b)} of {b.size} bytes" for b in largest)
     more = len(beside) - len(largest)
-    return CompileError(
+    return CapacityError(
         f"{_described(worst)} takes {worst.size} bytes of {space.name} memory beside {names}"
         f"{f' and {more} more' if more > 0 else ''}: {worst_need} bytes together, but {arch} has "
         f"{capacity}; use smaller tiles or fewer at once",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from pypto.ir.errors import CompileError
 from pypto.ir.nodes import (
@@ -16,8 +17,9 @@ from pypto.ir.nodes import (
     TensorType,
     TileType,
     Var,
+    While,
 )
-from pypto.ir.passes.rewrite import walk
+from pypto.ir.passes.rewrite import bindings, reads, walk
 
 # Tensor operations that name memory; all others of ``tensor.*`` compute a value.
 _MEMORY = (
@@ -46,7 +48,7 @@ def computed_values(body: Sequence[Stmt]) -> frozenset[Var]:
                             values.add(stmt.result)
                     elif stmt.op not in _MEMORY:
                         values.add(stmt.result)
-                case For():
+                case For() | While():
                     for carried, after in zip(stmt.carried, stmt.yields, strict=True):
                         if isinstance(carried.arg.type, TensorType) and (
                             carried.init in values or after in values
@@ -62,6 +64,12 @@ def computed_values(body: Sequence[Stmt]) -> frozenset[Var]:
                 case _:
                     pass
     return frozenset(values)
+
+
+def escaping_values(body: Sequence[Stmt], total: Mapping[Var, int]) -> frozenset[Var]:
+    """What a scope binds and something after it reads; ``total`` counts every read."""
+    inside = Counter(reads(body))
+    return frozenset(v for v in bindings(body) if total[v] > inside[v])
 
 
 def stores(body: Sequence[Stmt]) -> bool:

@@ -1,0 +1,136 @@
+"""What a tensor-level operation does to the axes of its operands.
+
+A tensor is seen as a matrix here, as one tile would hold it: one axis becomes a row, three or
+more collapse onto the last.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+
+from pypto.ir.nodes import Dim, Op, Operand, TensorType, Var
+from pypto.ir.passes.liveness import IN_PLACE
+
+Extents = tuple[Dim, Dim]
+
+
+class Role(enum.Enum):
+    """How the elements of a result depend on those of the operands."""
+
+    MAP = "each on those at its own place, in its row or in its column"
+    REDUCE = "each on a whole row or a whole column"
+    PRODUCT = "each on a row of one and a column of the other"
+    FILL = "on nothing"
+    READ = "each on one element of memory"
+    WRITE = "memory takes the elements"
+    WHOLE = "not known: the operation needs its operands whole"
+
+
+# Elementwise operations are those that may write over an operand, and those that would but for
+# the size of their elements.
+_MAPS = frozenset(
+    "tensor." + name.removeprefix("tile.")
+    for name in (*IN_PLACE, "tile.cast", "tile.row_expand", "tile.col_expand")
+) - {"tensor.matmul_acc", "tensor.move"}
+
+# The axis that a reduction makes 1, and what joins the results of two parts of it.
+REDUCTIONS: dict[str, tuple[int, str]] = {
+    f"tensor.{prefix}_{name}": (axis, combine)
+    for prefix, axis in (("row", 1), ("col", 0))
+    for name, combine in (
+        ("sum", "tile.add"),
+        ("max", "tile.maximum"),
+        ("min", "tile.minimum"),
+        ("prod", "tile.mul"),
+    )
+}
+
+_ROLES: dict[str, Role] = {
+    **dict.fromkeys(_MAPS, Role.MAP),
+    **dict.fromkeys(REDUCTIONS, Role.REDUCE),
+    "tensor.matmul": Role.PRODUCT,
+    "tensor.matmul_acc": Role.PRODUCT,
+    "tensor.full": Role.FILL,
+    "tensor.slice": Role.READ,
+    "tensor.assign": Role.WRITE,
+    "tensor.assemble": Role.WRITE,
+}
+
+
+def matrix_of(var: Operand) -> Extents | None:
+    """The extents of a tensor as a matrix; None where leading axes are run-time values."""
+    assert isinstance(var, Var) and isinstance(var.type, TensorType)
+    shape = var.type.shape
+    if len(shape) == 1:
+        return 1, shape[0]
+    if len(shape) == 2:
+        return shape[0], shape[1]
+    lead = [extent for extent in shape[:-1] if isinstance(extent, int)]
+    return (math.prod(lead), shape[-1]) if len(lead) == len(shape) - 1 else None
+
+
+def tensors_of(op: Op) -> tuple[Var, ...]:
+    """The operands that are tensors."""
+    return tuple(o for o in op.operands if isinstance(o, Var) and isinstance(o.type, TensorType))
+
+
+def _rank(var: Var) -> int:
+    assert isinstance(var.type, TensorType)
+    return len(var.type.shape)
+
+
+def role_of(op: Op) -> Role:
+    """What an operation of ``tensor.*`` does, as far as blocks of it can be made."""
+    role = _ROLES.get(op.op, Role.WHOLE)
+    matrices = [matrix_of(var) for var in tensors_of(op)]
+    assert op.result is not None
+    result = matrix_of(op.result)
+    if result is None or None in matrices:
+        return Role.WHOLE
+    match role:
+        case Role.MAP:
+            fits = all(broadcasts(m, result) for m in matrices if m is not None)
+        case Role.READ:
+            fits = not op.attrs["has_valid"] and _region(op) == result
+        case Role.WRITE if op.op == "tensor.assemble":
+            fits = _region(op) == matrices[-1]
+        case Role.PRODUCT:
+            fits = all(_rank(var) == 2 for var in (*tensors_of(op), op.result))
+        case _:
+            fits = True
+    return role if fits else Role.WHOLE
+
+
+def domain_of(op: Op) -> Extents:
+    """The extents that a loop over an operation runs through; none for what is only read."""
+    if role_of(op) is Role.READ:
+        return (1, 1)
+    source = tensors_of(op)[-1] if role_of(op) is Role.WRITE else op.result
+    if op.op in REDUCTIONS:
+        source = tensors_of(op)[0]
+    assert source is not None
+    extents = matrix_of(source)
+    assert extents is not None
+    return extents
+
+
+def joined(first: Extents, second: Extents) -> Extents | None:
+    """The extents that both broadcast to, if there are any."""
+    rows, cols = (
+        a if a == b or b == 1 else b if a == 1 else None for a, b in zip(first, second, strict=True)
+    )
+    return None if rows is None or cols is None else (rows, cols)
+
+
+def broadcasts(part: Extents, whole: Extents) -> bool:
+    """Whether a matrix is as large as another one, or 1, along each axis."""
+    return all(a in (b, 1) for a, b in zip(part, whole, strict=True))
+
+
+def _region(op: Op) -> tuple[int, int]:
+    """The last two extents of the region that a slice or an assembly names."""
+    shape = op.attrs["shape"]
+    assert isinstance(shape, tuple)
+    rows, cols = (1, *(e for e in shape if isinstance(e, int)))[-2:]
+    return rows, cols
