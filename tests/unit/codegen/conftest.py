@@ -18,6 +18,7 @@ from pypto.ir.nodes import (
     Param,
     Program,
     Return,
+    ScalarType,
     Scope,
     Span,
     Stmt,
@@ -106,3 +107,18 @@ def matmul() -> Program:
     scope = Scope("", tuple(b.body), b.span())
     params = [(a, Direction.In), (w, Direction.In), (out, Direction.Out)]
     return entry_program(params, [scope], "matmul")
+
+
+@pytest.fixture
+def parts() -> Program:
+    """A part of a plane of a 4 x 8 x 32 tensor, copied in one scope."""
+    x, out, i = tensor("x", 4, 8, 32), tensor("out", 8, 16), Var("i", ScalarType(INDEX))
+    b = BodyBuilder()
+    attrs = {"shape": (1, 8, 16), "symbols": (), "drop": (0,)}
+    part = b.op("tensor.view", x, i, zero(), Const(4, INDEX), to="part", **attrs)
+    view, inner = b.body[:], BodyBuilder()
+    tile = inner.load(part, (8, 16), to="tile")
+    inner.op("tile.store", tile, zero(), zero(), out, to="out")
+    scope = Scope("taken", tuple(inner.body), inner.span())
+    params = [(x, Direction.In), (i, Direction.In), (out, Direction.Out)]
+    return entry_program(params, [*view, scope], "parts")

@@ -163,3 +163,25 @@ def test_names_are_never_given_twice() -> None:
     names = Names()
     given = [names.new(stem) for stem in ("a", "a", "a_0", "a", "a_0_0", "a_0")]
     assert len(set(given)) == len(given)
+
+
+def test_a_kernel_takes_the_strides_of_a_part(parts: Program) -> None:
+    sources = generated(parts)
+    (kernel,) = sources.kernels
+    lines = [line.strip() for line in kernel.pto.splitlines()]
+    assert lines[1].startswith(
+        "func.func @taken(%arg0: !pto.ptr<f32>, %arg1: !pto.ptr<f32>, %arg2: index) "
+    )
+    (strided,) = [line for line in lines if "make_tensor_view %arg0" in line]
+    assert "shape = [%c8_index, %c16_index], strides = [%arg2, %c1_index]" in strided
+    (whole,) = [line for line in lines if "make_tensor_view %arg1" in line]
+    assert "strides = [%c16_index, %c1_index]" in whole
+    assert "t0->strides[0]);" in kernel.wrapper("")
+    text = sources.orchestration
+    assert "const int64_t t_part_shape[] = {1, 8, 16};" in text
+    assert "const int64_t t_part_offset[] = {s_i, int64_t{0}, int64_t{4}};" in text
+    assert (
+        "const ChipTensor t_part = ext_x.view(t_part_shape, t_part_offset).without_axis(0);" in text
+    )
+    assert "add_input(t_part)" in text
+    assert text.index('PTO2_AT("tests:kernel"') < text.index("ext_x.view(")

@@ -35,8 +35,9 @@ from pypto.language.parser.loops import for_statement
 from pypto.language.parser.regions import is_whole, region_offsets
 from pypto.language.parser.scalars import coerce, scalar_operand
 from pypto.language.parser.signature import annotation_value, tensor_type
-from pypto.language.parser.slices import needs_core, region_of
+from pypto.language.parser.slices import region_of
 from pypto.language.parser.values import Value, is_tensor, is_tile, show_value
+from pypto.language.parser.views import assign_part, subscript_view
 from pypto.language.parser.windows import alias
 
 
@@ -133,6 +134,11 @@ def _assign_region(frame: Frame, target: ast.Subscript, value: Value) -> None:
         offsets = region_offsets(frame, tensor.type, value, target.slice)
         operands: list[Operand] = [value, *offsets, tensor]
         result = frame.emit("tile.store", operands, target, hint=tensor.name)
+    elif not frame.on_core:
+        whole = is_whole(target.slice)
+        part = tensor if whole else subscript_view(frame, tensor, target, tensor.name, evaluate)
+        assign_part(frame, part, value, target)
+        return
     elif is_whole(target.slice):
         result = assign_whole(frame, tensor, value, target, tensor.name)
     else:
@@ -145,7 +151,6 @@ def _assign_region(frame: Frame, target: ast.Subscript, value: Value) -> None:
 
 def _assemble_region(frame: Frame, tensor: Var, value: Var, target: ast.Subscript) -> Var:
     """``out[a:b] = value`` for a tensor-level value."""
-    needs_core(frame, target, f"a part of {show_value(tensor)}")
     region = region_of(frame, tensor, target.slice, evaluate)
     if region.extents != value.type.shape:  # type: ignore[union-attr]
         raise frame.error(
@@ -269,6 +274,13 @@ def _returned_param(frame: Frame, value: Value, node: ast.Return) -> Var:
         )
     root = frame.values.root(value)
     directions = {param.var: param.direction for param in frame.values.params}
+    whole = frame.values.whole(root)
+    if root is not whole:
+        raise frame.error(
+            InvalidOperationError,
+            node,
+            f"{value.name!r} is a part of {whole.name!r}; return {whole.name!r} itself",
+        )
     if root not in directions:
         raise frame.error(
             InvalidOperationError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from pypto.ir.nodes import AttrValue, Const, DynDim, Operand, TensorType, Var
+from pypto.ir.nodes import AttrValue, Const, DynDim, Operand, Scope, Stmt, TensorType, Var
 from pypto.language.parser.diagnostics.exceptions import InvalidOperationError
 from pypto.language.parser.frame import Frame
 from pypto.language.parser.scalars import difference, extent_symbol, index_operand, tensor_extent
@@ -63,6 +63,27 @@ def part_of_tensor(
     frame.values.memory.add(part)
     frame.values.wholes[part] = tensor
     return part
+
+
+def assign_part(frame: Frame, part: Var, source: Var, node: ast.AST) -> None:
+    """All of ``part`` takes the values of ``source``, by a task of its own."""
+    frame.values.scopes += 1
+    body: list[Stmt] = []
+    outer, frame.body, frame.scope = frame.body, body, frame.values.scopes
+    result = frame.emit("tensor.assign", [part, source], node, hint=part.name)
+    frame.body, frame.scope = outer, None
+    frame.values.aliases[result] = part
+    frame.values.written.add(part)
+    outer.append(Scope(f"{frame.source.name}_copy", tuple(body), frame.source.span(node)))
+
+
+def extents_of(frame: Frame, tensor: Var, node: ast.AST) -> list[Value]:
+    """The extents of a tensor, read where they are run-time values."""
+    assert isinstance(tensor.type, TensorType)
+    return [
+        tensor_extent(frame, tensor, axis, node) if isinstance(dim, DynDim) else dim
+        for axis, dim in enumerate(tensor.type.shape)
+    ]
 
 
 def _rank(tensor: Var) -> int:

@@ -13,9 +13,8 @@ from pypto.language.parser.diagnostics.exceptions import InvalidOperationError
 from pypto.language.parser.frame import Frame
 from pypto.language.parser.scalars import tensor_extent
 from pypto.language.parser.site import CallSite, Handler
-from pypto.language.parser.slices import needs_core
 from pypto.language.parser.values import Value, is_tensor, is_tile, show_value
-from pypto.language.parser.views import part_of_tensor
+from pypto.language.parser.views import assign_part, extents_of, part_of_tensor
 
 
 def _load(site: CallSite) -> Value:
@@ -217,10 +216,12 @@ def _assemble(site: CallSite) -> Value:
 
 def _into_tensor(site: CallSite, target: Var, source: Var) -> Value:
     frame = site.frame
-    needs_core(frame, site.node, f"{site.name}: a part of {show_value(target)}")
-    offsets = site.indices("offset")
     if is_tile(source):
-        return store_tile(frame, source, offsets, target, site)
+        site.needs_core()
+        return store_tile(frame, source, site.indices("offset"), target, site)
+    if not frame.on_core:
+        return _into_part(site, target, source)
+    offsets = site.indices("offset")
     shape = source.type.shape  # type: ignore[union-attr]
     region = (1,) * (_rank(target) - len(shape)) + shape
     if site.values["shape"] is not None:
@@ -232,6 +233,23 @@ def _into_tensor(site: CallSite, target: Var, source: Var) -> Value:
     alias(frame, result, target)
     frame.values.written.add(target)
     return result
+
+
+def _into_part(site: CallSite, target: Var, source: Var) -> Value:
+    """``pl.assemble`` outside a core."""
+    frame, offsets, rank = site.frame, site.sequence("offset"), _rank(target)
+    lead = rank - _rank(source)
+    if len(offsets) != rank or lead < 0:
+        raise site.wrong(
+            "offset",
+            f"offset needs {rank} entries for {show_value(target)}, got {len(offsets)}, and the "
+            f"source, {show_value(source)}, at most as many dimensions",
+            InvalidOperationError,
+        )
+    extents: list[Value] = [1] * lead + extents_of(frame, source, site.node)
+    part = part_of_tensor(frame, target, offsets, extents, range(lead), site.node, target.name)
+    assign_part(frame, part, source, site.node)
+    return target
 
 
 WINDOWS: Mapping[object, Handler] = MappingProxyType(
