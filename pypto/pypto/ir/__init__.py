@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from pypto.ir.distributed_compiled_program import (
@@ -25,11 +26,22 @@ from pypto.ir.options import (
 
 if TYPE_CHECKING:
     from pypto.compiler import compile
+    from pypto.ir.pass_context import CallbackInstrument, PassContext, PassInstrument
+    from pypto.ir.pass_manager import PassManager
+    from pypto.ir.printer import python_print
+    from pypto.ir.serialization import DamagedProgram, deserialize, serialize
+    from pypto.ir.structure import (
+        StructuralDifference,
+        assert_structural_equal,
+        structural_equal,
+    )
     from pypto.runtime.compiled_program import CompiledProgram
 
 __all__ = [
+    "CallbackInstrument",
     "CompileError",
     "CompiledProgram",
+    "DamagedProgram",
     "DataType",
     "DiagnosticPhase",
     "DistributedCompiledProgram",
@@ -40,15 +52,41 @@ __all__ = [
     "IrTypeError",
     "MemoryPlanner",
     "OptimizationStrategy",
+    "PassContext",
     "PassDumpLevel",
+    "PassInstrument",
+    "PassManager",
     "Program",
+    "StructuralDifference",
     "VerificationLevel",
     "VerifyError",
+    "assert_structural_equal",
     "compile",
+    "deserialize",
+    "python_print",
+    "serialize",
+    "structural_equal",
 ]
+
+# What runs passes, prints, compares and stores programs is loaded when somebody asks for it.
+_PLACES = {
+    "CallbackInstrument": "pass_context",
+    "DamagedProgram": "serialization",
+    "PassContext": "pass_context",
+    "PassInstrument": "pass_context",
+    "PassManager": "pass_manager",
+    "StructuralDifference": "structure",
+    "assert_structural_equal": "structure",
+    "deserialize": "serialization",
+    "python_print": "printer",
+    "serialize": "serialization",
+    "structural_equal": "structure",
+}
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PLACES:
+        return getattr(importlib.import_module(f"pypto.ir.{_PLACES[name]}"), name)
     if name == "compile":
         from pypto import compiler
 

@@ -40,8 +40,9 @@ class VerificationLevel(enum.Enum):
 
     ``NONE`` leaves the checks out: a malformed program then fails later, in other words, or is
     compiled to something else than it says. ``BASIC`` checks before the first pass and after the
-    last.
+    last, ``EVERY_PASS`` after each.
     """
 
     NONE = "none"
     BASIC = "basic"
+    EVERY_PASS = "every_pass"  # noqa: S105 - no password

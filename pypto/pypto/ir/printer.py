@@ -35,7 +35,7 @@ from pypto.ir.nodes import (
 from pypto.ir.spelling import spelled, spelled_attribute, spelled_const
 from pypto.ir.type_text import RESERVED, Extents, identifier, print_type
 
-__all__ = ["print_function", "print_program", "print_type"]
+__all__ = ["print_function", "print_program", "print_type", "python_print"]
 
 _INDENT = "    "
 _IMPORT = "import pypto.language as pl"
@@ -63,6 +63,11 @@ def print_function(function: Function) -> str:
     extents = Extents(RESERVED | {function.name})
     printer = _Printer({function.name: function}, extents, method=False)
     return _module(extents, list(printer.function(function)))
+
+
+def python_print(node: Program | Function) -> str:
+    """The text of a program or of a function."""
+    return node.as_python()
 
 
 def _module(extents: Extents, definition: Sequence[str]) -> str:

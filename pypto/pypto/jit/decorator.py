@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pypto.ir.nodes import FunctionKind
 from pypto.ir.nodes import Program as IrProgram
+from pypto.ir.pass_context import active_instruments
 from pypto.jit.binding import Bound, Signature
 from pypto.jit.building import Recipe
 from pypto.jit.declaration import Declaration, Declared, enclosing_values
@@ -76,7 +77,7 @@ class JITFunction(Declared):
 
     def __call__(self, *args: Any, config: RunConfig | None = None, **kwargs: Any) -> None:
         """Run once, in place. All arguments are needed; defaults count."""
-        if not kwargs:
+        if not kwargs and not active_instruments():
             run = self._live.find(args, config)
             if run is not None:
                 run(args)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pypto.backend import DEFAULT_RUNTIME
 from pypto.ir.options import PassDumpLevel
+from pypto.ir.pass_context import active_instruments
 from pypto.jit.binding import Bound
 from pypto.runtime.options import CompileOptions, refuse_distributed_config
 from pypto_store.digest import Digest
@@ -44,10 +45,14 @@ class Specialization:
 
 
 def forces_fresh_build(options: CompileOptions) -> bool:
-    """Whether a request wants the build itself: its diagnostics, or its files in a place."""
+    """Whether a request wants the build itself: its diagnostics, or its files in a place.
+
+    Instruments that are active want to see every pass.
+    """
     dumps = options.dump_passes
     return bool(
-        (dumps is not False and dumps is not PassDumpLevel.NONE)
+        active_instruments()
+        or (dumps is not False and dumps is not PassDumpLevel.NONE)
         or options.dump_ptoas_passes
         or options.profiling
         or options.diagnostic_phase is not None

@@ -46,6 +46,28 @@ report["kept"] = kernels.kernel.compile() is cached
 report["misses"] = pypto.cache_stats().misses - before.misses
 """
 
+WATCHED = """
+import torch
+from pypto import ir
+x = torch.rand(16, 64)
+out = torch.zeros(16, 64)
+cached = kernels.kernel.compile()
+kernels.kernel(x, out)
+kernels.kernel(x, out)
+before = pypto.cache_stats()
+names = []
+watching = ir.CallbackInstrument(after_pass=lambda name, program: names.append(name))
+with ir.PassContext([watching]):
+    compiled = kernels.kernel.compile()
+    report["passes"] = list(names)
+    kernels.kernel(x, out)
+report["fresh"] = compiled is not cached
+report["calls"] = len(names) // len(report["passes"])
+report["kept"] = kernels.kernel.compile() is cached
+report["misses"] = pypto.cache_stats().misses - before.misses
+report["forced"] = pypto.cache_stats().forced_rebuilds - before.forced_rebuilds
+"""
+
 DISABLED_FORCED = """
 from pypto.runtime import RunConfig
 kernels.kernel.compile(config=RunConfig(dump_passes=True))
@@ -141,6 +163,14 @@ def test_objects_do_not_cross_policies(house: Any) -> None:
 
 
 @pytest.mark.conforms("cache.102")
+def test_requests_that_instruments_watch_are_fresh(house: Any) -> None:
+    report = house.run(WATCHED)
+    assert report["passes"][-1] == "plan_memory"
+    assert report["fresh"] and report["kept"]
+    assert report["calls"] == 2  # the call that could have been answered at once is watched too
+    assert (report["misses"], report["forced"]) == (0, 2)
+
+
 def test_forced_builds_are_fresh_and_leave_everything_as_it_was(house: Any) -> None:
     report = house.run(FORCED)
     assert report["fresh"]

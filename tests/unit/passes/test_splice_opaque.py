@@ -79,7 +79,7 @@ def test_a_call_becomes_the_statements_and_its_result_names_the_argument():
     verify(after, Form.FRONTEND)
     assert list(after.functions) == ["main"]
     spliced = after.functions["main"].body
-    assert [type(stmt).__name__ for stmt in spliced] == ["Op", "Op", "Op", "Scope"] * 2 + ["Return"]
+    assert [type(stmt).__name__ for stmt in spliced] == ["Op", "Op", "Scope"] * 2 + ["Return"]
     scopes = [stmt for stmt in spliced if isinstance(stmt, Scope)]
     assert [scope.body[0].operands for scope in scopes] == [(b, a), (b, b)]
     tensors = [stmt for stmt in spliced if isinstance(stmt, Op) and stmt.op == "tensor.create"]

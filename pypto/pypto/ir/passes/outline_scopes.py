@@ -23,6 +23,7 @@ from pypto.ir.nodes import (
     Operand,
     Param,
     Program,
+    Return,
     Scope,
     Stmt,
     TensorType,
@@ -117,7 +118,7 @@ class _Outliner:
             name=name,
             func_type=FunctionKind.INCORE,
             params=tuple(params),
-            body=substitute(body, inner),
+            body=(*substitute(body, inner), Return(tuple(inner[v] for v in outputs), scope.span)),
             return_types=tuple(v.type for v in outputs),
             span=scope.span,
         )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pypto.ir.errors import VerifyError
 from pypto.ir.nodes import Program
 from pypto.ir.options import VerificationLevel
+from pypto.ir.pass_context import active_instruments
 from pypto.ir.passes.copy_carried import copy_carried_tiles
 from pypto.ir.passes.directions import upgrade_directions
 from pypto.ir.passes.lower_tensors import lower_tensor_operations
@@ -49,14 +51,30 @@ def run_passes(
     VerifyError, which is one, where the program or a pass breaks an invariant.
     """
     checked = verification is not VerificationLevel.NONE
+    form, instruments = Form.FRONTEND, active_instruments()
     if checked:
-        verify(program, Form.FRONTEND)
+        verify(program, form)
     if observe is not None:
         observe(0, "frontend", program)
     for index, apply in enumerate(PASSES, start=1):
+        for instrument in instruments:
+            instrument.before_pass(apply.__name__, program)
         program = apply(program, target)
+        # The passes before it and it itself, together, give the lowered form.
+        form = Form.LOWERED if apply is outline_scopes else form
+        if verification is VerificationLevel.EVERY_PASS:
+            _verify_after(apply.__name__, program, form)
+        for instrument in instruments:
+            instrument.after_pass(apply.__name__, program)
         if observe is not None:
             observe(index, apply.__name__, program)
     if checked:
         verify(program, Form.LOWERED)
     return program
+
+
+def _verify_after(name: str, program: Program, form: Form) -> None:
+    try:
+        verify(program, form)
+    except VerifyError as error:
+        raise VerifyError(f"after the pass {name}: {error.message}", error.span) from error

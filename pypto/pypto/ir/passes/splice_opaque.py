@@ -12,25 +12,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from pypto.ir.dtypes import INDEX
 from pypto.ir.nodes import (
     AttrValue,
     Call,
+    Const,
     Dim,
     DynDim,
+    For,
     Function,
     FunctionKind,
+    If,
     Op,
     Operand,
     Program,
     Return,
+    Scope,
     Stmt,
     TensorType,
-    Type,
     Var,
+    While,
 )
+from pypto.ir.ops import infer_result
 from pypto.ir.passes.aliases import written_positions
-from pypto.ir.passes.rewrite import bindings, substitute, walk, with_bodies
+from pypto.ir.passes.rewrite import fresh, substitute, walk, with_bodies
 from pypto.ir.passes.target import TargetLimits
+from pypto.ir.typing_rules import type_of
 
 
 def splice_opaque_functions(program: Program, target: TargetLimits) -> Program:
@@ -88,65 +95,97 @@ class _Splicing:
             self._named[result] = operands[position]
         self._calls += 1
         params = [param.var for param in callee.params]
-        extents = dict(_extents(params, operands))
-        dims = _OwnExtents(extents, f"{callee.name}.{self._calls}")
-        mapping: dict[Var, Operand] = dict(zip(params, operands, strict=True))
-        for var in bindings(callee.body):
-            mapping[var] = Var(var.name, dims.type(var.type))
-        body = [stmt for stmt in callee.body if not isinstance(stmt, Return)]
-        return dims.block(substitute(body, mapping))
+        label = f"{callee.name}.{self._calls}"
+        own = _OwnValues(self._functions, params, operands, label)
+        return own.block([stmt for stmt in callee.body if not isinstance(stmt, Return)])
 
 
-def _extents(params: Sequence[Var], operands: Sequence[Operand]) -> Iterator[tuple[str, Dim]]:
-    """What each symbol of the parameters stands for in a call."""
-    for param, operand in zip(params, operands, strict=True):
-        if not isinstance(param.type, TensorType) or not isinstance(operand, Var):
-            continue
-        assert isinstance(operand.type, TensorType)
-        for wanted, given in zip(param.type.shape, operand.type.shape, strict=True):
-            if isinstance(wanted, DynDim):
-                yield wanted.symbol, given
+class _OwnValues:
+    """The values of one call: its arguments for the parameters, and new ones for the rest.
 
+    An extent that a parameter names is the argument's, so types are worked out anew.
+    """
 
-class _OwnExtents:
-    """The run-time extents of one call: those of its arguments, and new ones for the rest."""
-
-    def __init__(self, known: Mapping[str, Dim], call: str) -> None:
-        self._known = known
+    def __init__(
+        self,
+        functions: Mapping[str, Function],
+        params: Sequence[Var],
+        operands: Sequence[Operand],
+        call: str,
+    ) -> None:
+        self._functions = functions
+        self._values: dict[Var, Operand] = dict(zip(params, operands, strict=True))
+        self._extents = dict(_extents(params, operands))
         self._call = call
 
-    def dim(self, dim: Dim) -> Dim:
-        if not isinstance(dim, DynDim):
-            return dim
-        return self._known.get(dim.symbol, DynDim(f"{dim.symbol}.{self._call}"))
-
-    def type(self, type_: Type) -> Type:
-        if not isinstance(type_, TensorType):
-            return type_
-        return replace(type_, shape=tuple(self.dim(dim) for dim in type_.shape))
-
     def block(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        return tuple(
-            self._created(stmt)
-            if isinstance(stmt, Op) and stmt.op == "tensor.create"
-            else with_bodies(stmt, self.block)
-            for stmt in body
-        )
+        out: list[Stmt] = []
+        for stmt in body:
+            extent = self._fixed_extent(stmt)
+            if extent is not None and isinstance(stmt, Op) and stmt.result is not None:
+                self._values[stmt.result] = Const(extent, INDEX)
+                continue
+            if isinstance(stmt, Op) and "symbols" in stmt.attrs:
+                stmt = self._with_own_extents(stmt)
+            self._bind(stmt)
+            rebuilt = with_bodies(stmt, self.block)
+            if isinstance(stmt, If):
+                for result, value in zip(stmt.results, stmt.then_yields, strict=True):
+                    self._values[result] = Var(result.name, type_of(self._value(value)))
+            out += substitute((rebuilt,), self._values)
+        return tuple(out)
 
-    def _created(self, op: Op) -> Op:
-        """``tensor.create`` names run-time extents in its attributes."""
+    def _value(self, operand: Operand) -> Operand:
+        return self._values.get(operand, operand) if isinstance(operand, Var) else operand
+
+    def _fixed_extent(self, stmt: Stmt) -> int | None:
+        """What ``tensor.dim`` reads where that is no run-time value in this call."""
+        if not isinstance(stmt, Op) or stmt.op != "tensor.dim":
+            return None
+        tensor, axis = type_of(self._value(stmt.operands[0])), stmt.attrs["axis"]
+        assert isinstance(tensor, TensorType) and isinstance(axis, int)
+        extent = tensor.shape[axis]
+        return extent if isinstance(extent, int) else None
+
+    def _bind(self, stmt: Stmt) -> None:
+        """New variables for what a statement binds before its nested bodies end."""
+        match stmt:
+            case Op(result=Var() as result):
+                operands = [self._value(operand) for operand in stmt.operands]
+                type_ = infer_result(stmt.op, operands, stmt.attrs)
+                self._values[result] = Var(result.name, type_)
+            case For() | While():
+                for carried in stmt.carried:
+                    type_ = type_of(self._value(carried.init))
+                    for var in (carried.arg, carried.result):
+                        self._values[var] = Var(var.name, type_)
+                if isinstance(stmt, For):
+                    self._values[stmt.var] = fresh(stmt.var)
+            case Call():
+                # A result names the memory of an operand, and is of its type.
+                positions = written_positions(self._functions[stmt.callee])
+                for result, position in zip(stmt.results, positions, strict=True):
+                    type_ = type_of(self._value(stmt.operands[position]))
+                    self._values[result] = Var(result.name, type_)
+        task = stmt.schedule.task if isinstance(stmt, Call | Scope) else None
+        if task is not None:
+            self._values[task] = fresh(task)
+
+    def _with_own_extents(self, op: Op) -> Op:
+        """``tensor.create`` and ``tensor.view`` name run-time extents in their attributes."""
         shape, symbols = op.attrs["shape"], op.attrs["symbols"]
         assert isinstance(shape, tuple) and isinstance(symbols, tuple)
-        given = iter(zip(symbols, op.operands, strict=True))
+        first = len(op.operands) - len(symbols)
+        given = iter(zip(symbols, op.operands[first:], strict=True))
         extents: list[int | None] = []
-        operands: list[Operand] = []
+        operands: list[Operand] = list(op.operands[:first])
         names: list[str] = []
         for extent in shape:
             if isinstance(extent, int):
                 extents.append(extent)
                 continue
             symbol, operand = next(given)
-            dim = self.dim(DynDim(str(symbol)))
+            dim = self._extents.get(str(symbol), DynDim(f"{symbol}.{self._call}"))
             if isinstance(dim, int):
                 extents.append(dim)
                 continue
@@ -159,3 +198,14 @@ class _OwnExtents:
             "symbols": tuple(names),
         }
         return replace(op, operands=tuple(operands), attrs=MappingProxyType(attrs))
+
+
+def _extents(params: Sequence[Var], operands: Sequence[Operand]) -> Iterator[tuple[str, Dim]]:
+    """What each symbol of the parameters stands for in a call."""
+    for param, operand in zip(params, operands, strict=True):
+        if not isinstance(param.type, TensorType) or not isinstance(operand, Var):
+            continue
+        assert isinstance(operand.type, TensorType)
+        for wanted, given in zip(param.type.shape, operand.type.shape, strict=True):
+            if isinstance(wanted, DynDim):
+                yield wanted.symbol, given
