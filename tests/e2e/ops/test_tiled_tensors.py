@@ -428,3 +428,98 @@ def test_a_region_moves_within_its_tensor(run: Run) -> None:
         return io
 
     run("io[1:800, :] = io[0:799, :]", reference, io=(800, 400))
+
+
+RUN_TIME = {
+    "elementwise": ("out[:] = pl.exp(pl.add(a, 1.0))", lambda a: torch.exp(a + 1)),
+    "softmax": (
+        "e = pl.exp(pl.row_expand_sub(a, pl.row_max(a)))\n"
+        "out[:] = pl.row_expand_div(e, pl.row_sum(e))",
+        lambda a: torch.softmax(a, 1),
+    ),
+    "columns": ("out[:] = pl.col_expand_sub(a, pl.col_max(a))", lambda a: a - a.amax(0)),
+    "both ways": (
+        "t = pl.row_expand_sub(a, pl.row_max(a))\nout[:] = pl.col_expand_sub(t, pl.col_max(t))",
+        lambda a: _both_ways(a),
+    ),
+}
+
+
+def _both_ways(a: Tensor) -> Tensor:
+    t = a - a.amax(1, keepdim=True)
+    return t - t.amax(0)
+
+
+@pytest.mark.parametrize("dynamic", [("M", 300), (300, "N"), ("M", "N")], ids=str)
+@pytest.mark.parametrize("name", RUN_TIME)
+def test_extents_that_are_known_at_run_time_only(
+    compile_text: Any, target: str, name: str, dynamic: tuple[int | str, int | str]
+) -> None:
+    body, reference = RUN_TIME[name]
+    text = kernel(body, {"a": "pl.Tensor", "out": "pl.Out[pl.Tensor]"})
+    types = {"a": (dynamic, FP32), "out": (dynamic, FP32)}
+    compiled = compile_text(text, types, backend_type=TARGETS[target])
+    for extents in ((1, 1), (3, 5000), (1025, 300), (700, 2)):
+        shape = tuple(
+            known if isinstance(known, int) else given
+            for known, given in zip(dynamic, extents, strict=True)
+        )
+        a, out = values(shape, FP32, 1), torch.zeros(shape)
+        compiled(a, out)
+        torch.testing.assert_close(out, reference(a), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dynamic", ["M", "K", "N", "MKN"])
+def test_products_of_run_time_extents(compile_text: Any, target: str, dynamic: str) -> None:
+    def shape(names: str, sizes: dict[str, int]) -> tuple[int | str, ...]:
+        return tuple(n if n in dynamic else sizes[n] for n in names)
+
+    text = kernel(
+        "out[:] = pl.relu(pl.matmul(a, b))",
+        {"a": "pl.Tensor", "b": "pl.Tensor", "out": "pl.Out[pl.Tensor]"},
+    )
+    fixed = {"M": 70, "K": 200, "N": 90}
+    types = {n: (shape(s, fixed), FP32) for n, s in (("a", "MK"), ("b", "KN"), ("out", "MN"))}
+    compiled = compile_text(text, types, backend_type=TARGETS[target])
+    for m, k, n in ((70, 200, 90), (1, 1, 1), (300, 77, 513)):
+        given = {"M": m, "K": k, "N": n}
+        sizes = {name: given[name] if name in dynamic else fixed[name] for name in "MKN"}
+        a = values((sizes["M"], sizes["K"]), FP32, 1)
+        b = values((sizes["K"], sizes["N"]), FP32, 2)
+        out = torch.zeros(sizes["M"], sizes["N"])
+        compiled(a, b, out)
+        torch.testing.assert_close(out, torch.relu(a @ b), rtol=1e-4, atol=1e-4)
+
+
+ATTENTION = """
+def attend(q: pl.Tensor, k: pl.Tensor, v: pl.Tensor, out: pl.Out[pl.Tensor]):
+    s = pl.mul(pl.matmul(q, k), 0.125)
+    e = pl.exp(pl.row_expand_sub(s, pl.row_max(s)))
+    out[:] = pl.matmul(pl.row_expand_div(e, pl.row_sum(e)), v)
+    return out
+"""
+
+
+@pytest.mark.parametrize("sizes", [(32, 48), (700, 600), ("M", "N")], ids=str)
+def test_callers_create_what_an_incore_function_keeps_in_memory(
+    compile_text: Any, target: str, sizes: tuple[int | str, int | str]
+) -> None:
+    rows, cols = sizes
+    text = """
+    def calling(q: pl.Tensor, k: pl.Tensor, v: pl.Tensor, out: pl.Out[pl.Tensor]):
+        for i in pl.range(2):
+            out = attend(q, k, v, out)
+        return out
+    """
+    types = {"q": (rows, 64), "k": (64, cols), "v": (cols, 64), "out": (rows, 64)}
+    compiled = compile_text(
+        text,
+        {name: (shape, FP32) for name, shape in types.items()},
+        helpers=(ATTENTION,),
+        backend_type=TARGETS[target],
+    )
+    m, n = (given if isinstance(given, int) else 300 for given in sizes)
+    q, k, v = (values(s, FP32, i) for i, s in enumerate([(m, 64), (64, n), (n, 64)]))
+    out = torch.zeros(m, 64)
+    compiled(q, k, v, out)
+    torch.testing.assert_close(out, torch.softmax(q @ k * 0.125, 1) @ v, rtol=1e-4, atol=1e-4)

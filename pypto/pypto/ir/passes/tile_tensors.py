@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from pypto.ir.errors import CompileError
@@ -30,6 +30,7 @@ from pypto.ir.passes.target import TargetLimits
 from pypto.ir.passes.tensor_values import computed_values, escaping_values
 from pypto.ir.passes.tiling import tile_scope
 from pypto.ir.passes.tiling.fit import fits
+from pypto.ir.passes.workspaces import with_workspaces
 
 
 def tile_tensor_operations(program: Program, target: TargetLimits) -> Program:
@@ -37,38 +38,48 @@ def tile_tensor_operations(program: Program, target: TargetLimits) -> Program:
 
     Raises CompileError where an extent that is known at run time only cannot be found out.
     """
-    functions = {
-        name: function if function.external is not None else _tiled(program, function, target)
-        for name, function in program.functions.items()
-    }
-    return replace(program, functions=MappingProxyType(functions))
+    functions: dict[str, Function] = {}
+    workspaces: dict[str, Sequence[Op]] = {}
+    for name, function in program.functions.items():
+        total = Counter(reads(function.body))
+        roots = Roots(program, function.body, exchange=True)
+        tiling = _Tiling(total, roots, target)
+        if function.func_type is not FunctionKind.INCORE:
+            functions[name] = replace(function, body=tiling.of_scopes(function.body))
+        elif _stays(function.body, frozenset(), target):
+            functions[name] = function
+        else:
+            before, body = tiling.of_body(function.body)
+            # Extents are read on the core too; only what is created is the caller's.
+            extents = [op for op in before if op.op == "tensor.dim"]
+            functions[name] = replace(function, body=(*extents, *body))
+            workspaces[name] = before
+    tiled = replace(program, functions=MappingProxyType(functions))
+    return with_workspaces(tiled, workspaces)
 
 
-def _tiled(program: Program, function: Function, target: TargetLimits) -> Function:
-    total = Counter(reads(function.body))
-    roots = Roots(program, function.body, exchange=True)
+@dataclass(frozen=True, slots=True)
+class _Tiling:
+    """One function: how often it reads each variable, and what memory its variables name."""
 
-    def tiled(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
-        before, inside = tile_scope(body, total, roots.__getitem__, target)
-        return (*before, *inside)
+    total: Counter[Var]
+    roots: Roots
+    target: TargetLimits
 
-    def scopes_tiled(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+    def of_body(self, body: Sequence[Stmt]) -> tuple[list[Op], tuple[Stmt, ...]]:
+        return tile_scope(body, self.total, self.roots.__getitem__, self.target)
+
+    def of_scopes(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         out: list[Stmt] = []
         for stmt in body:
             if not isinstance(stmt, Scope):
-                out.append(with_bodies(stmt, scopes_tiled))
-            elif _stays(stmt.body, escaping_values(stmt.body, total), target):
+                out.append(with_bodies(stmt, self.of_scopes))
+            elif _stays(stmt.body, escaping_values(stmt.body, self.total), self.target):
                 out.append(stmt)
             else:
-                before, inside = tile_scope(stmt.body, total, roots.__getitem__, target)
+                before, inside = self.of_body(stmt.body)
                 out.extend((*before, replace(stmt, body=inside)))
         return tuple(out)
-
-    if function.func_type is not FunctionKind.INCORE:
-        return replace(function, body=scopes_tiled(function.body))
-    if _stays(function.body, frozenset(), target):
-        return function
-    return replace(function, body=tiled(function.body))
 
 
 def _stays(body: Sequence[Stmt], escaping: frozenset[Var], target: TargetLimits) -> bool:

@@ -48,7 +48,7 @@ def tile_scope(
     read: Counter[Var],
     root_of: Callable[[Var], Var],
     target: TargetLimits,
-) -> tuple[list[Stmt], tuple[Stmt, ...]]:
+) -> tuple[list[Op], tuple[Stmt, ...]]:
     """What has to stand before a scope, and its body in blocks.
 
     ``read`` counts how often the function around the scope reads each variable, ``root_of`` gives
@@ -67,7 +67,7 @@ class _Scope:
         root_of: Callable[[Var], Var],
         target: TargetLimits,
     ) -> None:
-        self.prelude: list[Stmt] = []
+        self.prelude: list[Op] = []
         self._values = computed_values(body)
         self._read = read
         self._root_of = root_of
@@ -297,7 +297,7 @@ class _Scope:
                 read = Emission(span)
                 axis = var.type.shape.index(extent)
                 self._extents[extent] = read.op("tensor.dim", (var,), extent.symbol, axis=axis)
-                self.prelude.extend(read.body)
+                self.prelude.extend(op for op in read.body if isinstance(op, Op))
                 return self._extents[extent]
         raise CompileError(
             f"no tensor that is used here has the run-time extent {extent.symbol}, so nothing says "
