@@ -60,12 +60,19 @@ struct Attribute {
 
 struct Statement;
 
-// Statements between braces. `yields` are the operands of the scf.yield that ends it.
+struct Parameter {
+  Result name;
+  TypeUse type;
+};
+
+// Statements between braces. `yields` are the operands of the scf.yield that ends it, or of the
+// scf.condition of a while loop's first block, which has a truth value besides.
 struct Block {
+  std::vector<Parameter> arguments;  // ^name(%a: T), of a while loop's second block only
   std::vector<Statement> statements;
   std::vector<Operand> yields;
   std::vector<TypeUse> yield_types;
-  bool has_yield = false;
+  std::optional<Operand> condition;
   Position end = 0;  // of the yield, or of the closing brace
 };
 
@@ -145,19 +152,42 @@ struct IfOp {
   std::optional<Block> else_block;
 };
 
-using Node = std::variant<ConstantOp, ScalarOp, MakeViewOp, PartitionOp, AllocTileOp,
-                          SetValidShapeOp, InstructionOp, ForOp, IfOp>;
+// The carried values are the arguments of `before`; what its scf.condition hands on are those of
+// `after` and, once the condition is false, the results.
+struct WhileOp {
+  std::vector<Result> carried;
+  std::vector<Operand> initial;
+  std::vector<TypeUse> carried_types;
+  std::vector<TypeUse> types;
+  Block before;
+  Block after;
+};
+
+// One element of a view or a tile.
+struct LoadElementOp {
+  Operand source;
+  std::vector<Operand> indices;
+  TypeUse source_type;
+  TypeUse type;
+};
+
+struct StoreElementOp {
+  Operand value;
+  Operand target;
+  std::vector<Operand> indices;
+  TypeUse type;
+  TypeUse target_type;
+};
+
+using Node =
+    std::variant<ConstantOp, ScalarOp, MakeViewOp, PartitionOp, AllocTileOp, SetValidShapeOp,
+                 InstructionOp, LoadElementOp, StoreElementOp, ForOp, IfOp, WhileOp>;
 
 struct Statement {
   Position position = 0;
   std::vector<Result> results;
   std::optional<UserLocation> location;
   Node node;
-};
-
-struct Parameter {
-  Result name;
-  TypeUse type;
 };
 
 enum class KernelKind : std::uint8_t { Unspecified, Vector, Cube };

@@ -133,6 +133,7 @@ class FunctionEmitter {
     const Node& node = statement.node;
     if (const auto* op = std::get_if<ScalarOp>(&node)) return op->spec->faults;
     if (const auto* op = std::get_if<ForOp>(&node)) return !constant(op->step);
+    if (std::holds_alternative<WhileOp>(node)) return false;
     return !std::holds_alternative<ConstantOp>(node) && !std::holds_alternative<IfOp>(node);
   }
 
@@ -209,6 +210,22 @@ class FunctionEmitter {
     line(text(op.tile) + ".SetValidShape(" + text(op.rows) + ", " + text(op.cols) + ");");
   }
 
+  // The indices of an element; a view has five.
+  std::string element(const TypeUse& type, const std::vector<Operand>& indices) const {
+    if (std::holds_alternative<ViewType>(type.type)) return "{" + padded(indices, "0") + "}";
+    return text(indices[0]) + ", " + text(indices[1]);
+  }
+
+  void emit(const Statement& statement, const LoadElementOp& op) {
+    line("const " + std::string(scalar_cpp(op.type)) + " " + name(statement.results[0]) + " = " +
+         text(op.source) + ".GetValue(" + element(op.source_type, op.indices) + ");");
+  }
+
+  void emit(const Statement&, const StoreElementOp& op) {
+    line(text(op.target) + ".SetValue(" + element(op.target_type, op.indices) + ", " +
+         text(op.value) + ");");
+  }
+
   void emit(const Statement&, const InstructionOp& op) {
     std::string call = "pto::" + std::string(op.spec->call) + "(";
     for (const char index : op.spec->arguments) {
@@ -262,12 +279,7 @@ class FunctionEmitter {
                                  : i + " = pto::scalar::loop_next(" + i + ", " + step + ")";
     line("for (int64_t " + i + " = " + text(op.lower) + "; " + i + " < " + text(op.upper) + "; " +
          next + ") {");
-    if (!records_place(op.body)) {
-      // A run that was cancelled ends at the next place; every round of a loop has one.
-      ++depth_;
-      place(statement);
-      --depth_;
-    }
+    place_round(statement, records_place(op.body));
     emit_statements(op.body);
     assign(carried, op.body, op.types);
     line("}");
@@ -275,6 +287,40 @@ class FunctionEmitter {
     for (std::size_t r = 0; r < statement.results.size(); ++r) {
       names_[statement.results[r].value] = carried[r];
     }
+  }
+
+  // Every round of a loop has a place, where a run that was cancelled ends.
+  void place_round(const Statement& statement, bool has_place) {
+    if (has_place) return;
+    ++depth_;
+    place(statement);
+    --depth_;
+  }
+
+  void emit(const Statement& statement, const WhileOp& op) {
+    std::vector<std::string> carried;
+    for (std::size_t i = 0; i < op.carried.size(); ++i) {
+      const std::string initial = text(op.initial[i]);
+      carried.push_back(name(op.carried[i]));
+      line(std::string(scalar_cpp(op.carried_types[i])) + " " + carried[i] + " = " + initial + ";");
+    }
+    // What the condition hands on outlives the loop: it is also the results.
+    std::vector<std::string> handed;
+    for (std::size_t i = 0; i < op.types.size(); ++i) {
+      handed.push_back(name(op.after.arguments[i].name));
+      names_[statement.results[i].value] = handed[i];
+      line(std::string(scalar_cpp(op.types[i])) + " " + handed[i] + "{};");
+    }
+    line("while (true) {");
+    place_round(statement, records_place(op.before) || records_place(op.after));
+    emit_statements(op.before);
+    assign(handed, op.before, op.types);
+    ++depth_;
+    line("if (!" + text(*op.before.condition) + ") break;");
+    --depth_;
+    emit_statements(op.after);
+    assign(carried, op.after, op.carried_types);
+    line("}");
   }
 
   void emit(const Statement& statement, const IfOp& op) {

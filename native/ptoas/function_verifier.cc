@@ -131,8 +131,7 @@ void FunctionVerifier::check_block(Block& block, const std::vector<TypeUse>& typ
                                    std::string_view what) {
   for (Statement& statement : block.statements) check_statement(statement);
   if (block.yields.size() != types.size() || block.yield_types.size() != block.yields.size()) {
-    report(block.end, std::string(what) + " must end with scf.yield of " +
-                          count_text(types.size(), "typed value"));
+    report(block.end, std::string(what) + " of " + count_text(types.size(), "typed value"));
     return;
   }
   for (std::size_t i = 0; i < types.size(); ++i) {
@@ -140,6 +139,17 @@ void FunctionVerifier::check_block(Block& block, const std::vector<TypeUse>& typ
       report(block.yield_types[i].position, "the yielded value must be " + quoted(types[i].type));
     }
     use(block.yields[i], types[i].type);
+  }
+}
+
+void FunctionVerifier::check_initial(std::vector<Operand>& initial,
+                                     const std::vector<TypeUse>& types) {
+  for (std::size_t i = 0; i < initial.size(); ++i) {
+    if (i < types.size()) {
+      use(initial[i], types[i].type);
+    } else {
+      use(initial[i]);
+    }
   }
 }
 
@@ -156,13 +166,7 @@ void FunctionVerifier::check(Statement& statement, ForOp& op) {
                                    count_text(statement.results.size(), "result"));
   }
   require_scalars(op.types);
-  for (std::size_t i = 0; i < op.initial.size(); ++i) {
-    if (i < op.types.size()) {
-      use(op.initial[i], op.types[i].type);
-    } else {
-      use(op.initial[i]);
-    }
-  }
+  check_initial(op.initial, op.types);
   const Type fallback = ScalarType{Element::Index};
   const auto type_of = [&](std::size_t i) {
     return i < op.types.size() ? op.types[i].type : fallback;
@@ -170,7 +174,7 @@ void FunctionVerifier::check(Statement& statement, ForOp& op) {
   scope_.open();
   define(op.induction, fallback);
   for (std::size_t i = 0; i < op.carried.size(); ++i) define(op.carried[i], type_of(i));
-  check_block(op.body, op.types, "the loop body");
+  check_block(op.body, op.types, "the loop body must end with scf.yield");
   scope_.close();
   for (std::size_t i = 0; i < statement.results.size(); ++i) {
     define(statement.results[i], type_of(i));
@@ -185,11 +189,11 @@ void FunctionVerifier::check(Statement& statement, IfOp& op) {
   }
   require_scalars(op.types);
   scope_.open();
-  check_block(op.then_block, op.types, "the branch");
+  check_block(op.then_block, op.types, "the branch must end with scf.yield");
   scope_.close();
   if (op.else_block) {
     scope_.open();
-    check_block(*op.else_block, op.types, "the else branch");
+    check_block(*op.else_block, op.types, "the else branch must end with scf.yield");
     scope_.close();
   } else if (!op.types.empty()) {
     report(statement.position, "a branch with results needs an else");
@@ -197,6 +201,54 @@ void FunctionVerifier::check(Statement& statement, IfOp& op) {
   for (std::size_t i = 0; i < statement.results.size(); ++i) {
     const bool typed = i < op.types.size();
     define(statement.results[i], typed ? op.types[i].type : Type{ScalarType{Element::Index}});
+  }
+}
+
+// Defines what a while loop's second block receives.
+void FunctionVerifier::check_arguments(Block& block, const std::vector<TypeUse>& types,
+                                       Position position) {
+  if (block.arguments.size() != types.size()) {
+    report(position, "the body of the loop has " + count_text(block.arguments.size(), "argument") +
+                         " but receives " + count_text(types.size(), "value"));
+  }
+  for (std::size_t i = 0; i < block.arguments.size(); ++i) {
+    Parameter& argument = block.arguments[i];
+    if (i < types.size() && argument.type.type != types[i].type) {
+      report(argument.type.position, "this argument receives " + quoted(types[i].type));
+    }
+    define(argument.name, argument.type.type);
+  }
+}
+
+void FunctionVerifier::check(Statement& statement, WhileOp& op) {
+  if (op.carried.size() != op.carried_types.size() || statement.results.size() != op.types.size()) {
+    report(statement.position, "the loop has " + count_text(op.carried.size(), "carried value") +
+                                   " of " + count_text(op.carried_types.size(), "type") + " and " +
+                                   count_text(statement.results.size(), "result") + " of " +
+                                   count_text(op.types.size(), "type"));
+  }
+  require_scalars(op.carried_types);
+  require_scalars(op.types);
+  check_initial(op.initial, op.carried_types);
+  const Type fallback = ScalarType{Element::Index};
+  scope_.open();
+  for (std::size_t i = 0; i < op.carried.size(); ++i) {
+    const bool typed = i < op.carried_types.size();
+    define(op.carried[i], typed ? op.carried_types[i].type : fallback);
+  }
+  check_block(op.before, op.types, "the first block of the loop must end with scf.condition");
+  if (op.before.condition) {
+    use(*op.before.condition, ScalarType{Element::I1});
+  } else {
+    report(op.before.end, "the first block of the loop must end with scf.condition");
+  }
+  scope_.close();
+  scope_.open();
+  check_arguments(op.after, op.types, statement.position);
+  check_block(op.after, op.carried_types, "the loop body must end with scf.yield");
+  scope_.close();
+  for (std::size_t i = 0; i < statement.results.size(); ++i) {
+    define(statement.results[i], i < op.types.size() ? op.types[i].type : fallback);
   }
 }
 

@@ -28,7 +28,15 @@ class FunctionVerifier {
   void check(Statement& statement, InstructionOp& op);
   void check(Statement& statement, ForOp& op);
   void check(Statement& statement, IfOp& op);
+  void check(Statement& statement, WhileOp& op);
+  void check(Statement& statement, LoadElementOp& op);
+  void check(Statement& statement, StoreElementOp& op);
 
+  // An element of a view or a tile; reports and returns nothing where there is none.
+  std::optional<Element> check_element(Operand& operand, const TypeUse& type,
+                                       std::vector<Operand>& indices);
+  void check_initial(std::vector<Operand>& initial, const std::vector<TypeUse>& types);
+  void check_arguments(Block& block, const std::vector<TypeUse>& types, Position position);
   void check_block(Block& block, const std::vector<TypeUse>& types, std::string_view what);
   void check_address(const AllocTileOp& op, const TileType& tile);
   void check_valid_operand(Operand& operand, std::int64_t extent, std::string_view name);

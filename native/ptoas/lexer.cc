@@ -103,11 +103,11 @@ Parsed<Token> next_token(std::string_view text, Position from) {
     }
     return make(TokenKind::Value, name);
   }
-  if (c == '@') {
+  if (c == '@' || c == '^') {
     ++scan.at;
     const std::string_view name = scan.take_while(is_name_part);
-    if (name.empty()) return fail(start, "a name must follow '@'");
-    return make(TokenKind::Symbol, name);
+    if (name.empty()) return fail(start, "a name must follow " + quoted_byte(c));
+    return make(c == '@' ? TokenKind::Symbol : TokenKind::Label, name);
   }
   if (c == '-' && scan.peek(1) == '>') {
     scan.at += 2;
@@ -146,6 +146,8 @@ std::string describe(const Token& token) {
       return "'%" + text + "'";
     case TokenKind::Symbol:
       return "'@" + text + "'";
+    case TokenKind::Label:
+      return "'^" + text + "'";
     case TokenKind::String:
       return "a string";
     default:

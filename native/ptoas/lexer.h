@@ -13,6 +13,7 @@ enum class TokenKind : unsigned char {
   Name,     // bare word: module, pto.tadd, f32
   Value,    // %name, or %name#1; text is without the '%'
   Symbol,   // @name; text is without the '@'
+  Label,    // ^name; text is without the '^'
   Integer,  // 12, -3, 0x7F
   Float,    // 1.5, -2.0e+3
   String,   // "..." ; text is between the quotes, escapes as written

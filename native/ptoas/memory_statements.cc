@@ -100,6 +100,43 @@ Parsed<Done> StatementParser::parse_set_valid_shape(const Token&, Statement& sta
   return Done{};
 }
 
+// %s = pto.load_scalar %x[%i, %j] : T -> f32
+Parsed<Done> StatementParser::parse_load_element(const Token&, Statement& statement) {
+  LoadElementOp op;
+  PTOAS_TRY(source, parse_operand());
+  op.source = source;
+  PTOAS_TRY(indices, parse_operand_list());
+  op.indices = std::move(indices);
+  PTOAS_TRY(colon, tokens_.expect(':'));
+  PTOAS_TRY(source_type, parse_type_use());
+  op.source_type = source_type;
+  PTOAS_TRY(arrow, tokens_.expect(TokenKind::Arrow, "'->' and the element's type"));
+  PTOAS_TRY(type, parse_type_use());
+  op.type = type;
+  statement.node = std::move(op);
+  return Done{};
+}
+
+// pto.store_scalar %s, %x[%i, %j] : f32, T
+Parsed<Done> StatementParser::parse_store_element(const Token&, Statement& statement) {
+  StoreElementOp op;
+  PTOAS_TRY(value, parse_operand());
+  op.value = value;
+  PTOAS_TRY(comma, tokens_.expect(','));
+  PTOAS_TRY(target, parse_operand());
+  op.target = target;
+  PTOAS_TRY(indices, parse_operand_list());
+  op.indices = std::move(indices);
+  PTOAS_TRY(colon, tokens_.expect(':'));
+  PTOAS_TRY(type, parse_type_use());
+  op.type = type;
+  PTOAS_TRY(second_comma, tokens_.expect(','));
+  PTOAS_TRY(target_type, parse_type_use());
+  op.target_type = target_type;
+  statement.node = std::move(op);
+  return Done{};
+}
+
 // (%a, %b : T, U), also written (%a : T, %b : U)
 Parsed<Done> StatementParser::parse_typed_group(std::vector<Operand>& operands,
                                                 std::vector<TypeUse>& types) {

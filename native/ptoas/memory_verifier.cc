@@ -195,6 +195,63 @@ void FunctionVerifier::check(Statement&, SetValidShapeOp& op) {
   }
 }
 
+std::optional<Element> FunctionVerifier::check_element(Operand& operand, const TypeUse& type,
+                                                       std::vector<Operand>& indices) {
+  const ValueInfo* value = use(operand, type.type);
+  Extents extents;
+  std::optional<Element> element;
+  if (const auto* view = std::get_if<ViewType>(&type.type)) {
+    extents = value != nullptr ? value->known_extents : view->extents;
+    element = view->element;
+  } else if (const auto* tile = std::get_if<TileType>(&type.type);
+             tile != nullptr && tile->space == Space::Vec) {
+    extents.rank = 2;
+    extents.values[0] = tile->rows;
+    extents.values[1] = tile->cols;
+    element = tile->element;
+  } else {
+    report(type.position,
+           "elements are those of a !pto.tensor_view or of a tile in 'vec', not of " +
+               quoted(type.type));
+    return std::nullopt;
+  }
+  if (indices.size() != extents.rank) {
+    report(operand.position, std::to_string(indices.size()) + " indices where " +
+                                 std::to_string(extents.rank) + " are needed");
+  }
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const auto index = use_index(indices[i]);
+    if (!index || i >= extents.rank) continue;
+    const std::int64_t extent = extents.values[i];
+    if (*index < 0 || (extent != kDynamic && *index >= extent)) {
+      report(indices[i].position, ordinal_of(i) + ": index " + std::to_string(*index) +
+                                      " is outside the extent " +
+                                      (extent == kDynamic ? "?" : std::to_string(extent)));
+    }
+  }
+  return element;
+}
+
+void FunctionVerifier::check(Statement& statement, LoadElementOp& op) {
+  const auto element = check_element(op.source, op.source_type, op.indices);
+  if (element && op.type.type != Type{ScalarType{*element}}) {
+    report(op.type.position, "the element is " + quoted(Type{ScalarType{*element}}) + ", not " +
+                                 quoted(op.type.type));
+  }
+  define(statement.results[0], element ? Type{ScalarType{*element}} : op.type.type);
+}
+
+void FunctionVerifier::check(Statement&, StoreElementOp& op) {
+  const auto element = check_element(op.target, op.target_type, op.indices);
+  if (!element) return;
+  if (op.type.type != Type{ScalarType{*element}}) {
+    report(op.type.position, "the element is " + quoted(Type{ScalarType{*element}}) + ", not " +
+                                 quoted(op.type.type));
+    return;
+  }
+  use(op.value, op.type.type);
+}
+
 void FunctionVerifier::check_attribute(InstructionOp& op) {
   const AttributeSpec* spec = op.spec->attribute;
   if (spec != nullptr) op.attribute_value = &spec->values[spec->fallback];

@@ -32,8 +32,11 @@ const StatementParser::FormRow StatementParser::kForms[] = {
     {"pto.partition_view", &StatementParser::parse_partition, 1},
     {"pto.alloc_tile", &StatementParser::parse_alloc_tile, 1},
     {"pto.set_validshape", &StatementParser::parse_set_valid_shape, 0},
+    {"pto.load_scalar", &StatementParser::parse_load_element, 1},
+    {"pto.store_scalar", &StatementParser::parse_store_element, 0},
     {"scf.for", &StatementParser::parse_for, std::nullopt},
     {"scf.if", &StatementParser::parse_if, std::nullopt},
+    {"scf.while", &StatementParser::parse_while, std::nullopt},
 };
 
 Parsed<Statement> StatementParser::parse() {

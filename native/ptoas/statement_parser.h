@@ -29,6 +29,9 @@ class StatementParser {
   Parsed<Done> parse_instruction(const Token& mnemonic, Statement& statement);
   Parsed<Done> parse_for(const Token& mnemonic, Statement& statement);
   Parsed<Done> parse_if(const Token& mnemonic, Statement& statement);
+  Parsed<Done> parse_while(const Token& mnemonic, Statement& statement);
+  Parsed<Done> parse_load_element(const Token& mnemonic, Statement& statement);
+  Parsed<Done> parse_store_element(const Token& mnemonic, Statement& statement);
 
   Parsed<Done> parse_results(Statement& statement);
   Parsed<Operand> parse_operand();
@@ -36,7 +39,10 @@ class StatementParser {
   Parsed<TypeUse> parse_type_use();
   Parsed<Done> parse_typed_group(std::vector<Operand>& operands, std::vector<TypeUse>& types);
   Parsed<std::vector<TypeUse>> parse_result_types();
-  Parsed<Block> parse_block();
+  Parsed<Done> parse_carried(std::vector<Result>& carried, std::vector<Operand>& initial);
+  Parsed<std::vector<TypeUse>> parse_type_group();
+  Parsed<std::vector<Parameter>> parse_block_arguments();
+  Parsed<Block> parse_block(std::string_view terminator = "scf.yield");
 
   TokenStream& tokens_;
   int depth_ = 0;

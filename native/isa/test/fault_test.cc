@@ -92,6 +92,16 @@ void shapes_must_fit() {
   });
 }
 
+void scalar_powers() {
+  CHECK_FAULTS(Value, "ipowi", "negative exponent -1", [] { scalar::ipowi<int32_t>(2, -1); });
+  CHECK_RUNS([] {
+    const bool right = scalar::ipowi<int32_t>(-3, 5) == -243 && scalar::ipowi<int64_t>(0, 0) == 1 &&
+                       scalar::ipowi<int8_t>(2, 7) == -128 &&  // wraps
+                       scalar::ipowi<uint8_t>(255, 2) == 1 && scalar::ipowi<int32_t>(2, 40) == 0;
+    if (!right) sim::fault_value("test", "another power");
+  });
+}
+
 void global_bounds() {
   std::vector<float> data(64 * 32);
   const auto view = [&] {
@@ -105,6 +115,15 @@ void global_bounds() {
                [&] { partition_view(view(), {0, 0, 0, 0, -1}, {1, 1, 1, 16, 16}); });
   CHECK_FAULTS(GlobalBounds, "partition_view", "size -3",
                [&] { partition_view(view(), {0, 0, 0, 0, 0}, {1, 1, 1, 16, -3}); });
+  CHECK_FAULTS(GlobalBounds, "GetValue", "index 64 is outside dimension -2 of extent 64",
+               [&] { view().GetValue({0, 0, 0, 64, 0}); });
+  CHECK_FAULTS(GlobalBounds, "SetValue", "index -1 is outside dimension -1 of extent 32",
+               [&] { view().SetValue({0, 0, 0, 0, -1}, 1.0f); });
+  CHECK_RUNS([&] {
+    view().SetValue({0, 0, 0, 63, 31}, 2.5f);
+    if (view().GetValue({0, 0, 0, 63, 31}) != 2.5f) sim::fault_value("test", "elsewhere");
+  });
+  CHECK(data.back() == 2.5f);
   CHECK_FAULTS(GlobalBounds, "partition_view", "reach outside",
                [&] { partition_view(view(), {0, 0, 0, INT64_MAX, 0}, {1, 1, 1, 16, 1}); });
   CHECK_FAULTS(Shape, "TLOAD", "the global window is [8, 16] where [16, 16]", [&] {
@@ -192,6 +211,7 @@ void long_texts_are_cut() {
 int main() {
   on_chip_bounds();
   shapes_must_fit();
+  scalar_powers();
   global_bounds();
   views_are_confined_to_the_task();
   the_record_names_the_place();

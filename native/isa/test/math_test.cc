@@ -106,6 +106,23 @@ void fp16_round_trips() {
   CHECK(static_cast<float>(static_cast<half>(65519.0f)) == 65504.0f);
 }
 
+// Against the C library's power in double precision, which is exact to far more than a float.
+void float_powers() {
+  const float numbers[] = {0.0f,      -0.0f,  1.0f,       -1.0f,        0.5f,       2.0f,
+                           -2.0f,     3.0f,   1.0000001f, 1e-30f,       1e30f,      -1e30f,
+                           1e-40f,    10.25f, -7.0f,      16777216.0f,  0.3333333f, INFINITY,
+                           -INFINITY, NAN,    127.0f,     -0.99999994f, 33554432.0f};
+  for (const float base : numbers) {
+    for (const float exponent : numbers) {
+      const auto want = static_cast<float>(std::pow(double{base}, double{exponent}));
+      const float have = pypto_rt::float_power(base, exponent);
+      const bool same = want != want ? have != have : std::memcmp(&want, &have, sizeof want) == 0;
+      if (!same) std::printf("%a ** %a: %a, not %a\n", base, exponent, have, want);
+      CHECK(same);
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -117,5 +134,6 @@ int main() {
   exact_values();
   bf16_rounds_to_nearest_even();
   fp16_round_trips();
+  float_powers();
   return result();
 }

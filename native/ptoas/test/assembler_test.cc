@@ -108,6 +108,63 @@ void yields_are_simultaneous() {
 )");
 }
 
+void while_loops() {
+  const std::string out = assembled(
+      in_function("%i0 = arith.constant 0 : index\n%i3 = arith.constant 3 : index\n"
+                  "%a, %b = scf.while (%x = %i0, %y = %n) : (index, index) -> (index, index) {\n"
+                  "%more = arith.cmpi slt, %x, %n : index\n"
+                  "scf.condition(%more) %y, %x : index, index\n} do {\n"
+                  "^bb0(%u: index, %w: index):\n"
+                  "%next = arith.addi %w, %i3 : index\n"
+                  "scf.yield %next, %u : index, index\n}\n"
+                  "%sum = arith.addi %a, %b : index\n"));
+  CHECK_HOLDS(out, R"(  int64_t v3 = 0;
+  int64_t v4 = v2;
+  int64_t v5{};
+  int64_t v6{};
+  while (true) {
+    PTO_AT(6, "", 0, 0);
+    const bool v7 = v3 < v2;
+    v5 = v4;
+    v6 = v3;
+    if (!v7) break;
+    const int64_t v8 = pto::scalar::addi<int64_t>(v6, 3);
+    v3 = v8;
+    v4 = v5;
+  }
+  const int64_t v9 = pto::scalar::addi<int64_t>(v5, v6);
+)");
+}
+
+// Tiles are changed in place, so a loop may carry nothing.
+void while_loops_may_carry_nothing() {
+  const std::string out = assembled(
+      in_function("%b = arith.constant true\nscf.while : () -> () {\nscf.condition(%b)\n} do {\n"
+                  "scf.yield\n}\n"));
+  CHECK_HOLDS(out, R"(  while (true) {
+    PTO_AT(5, "", 0, 0);
+    if (!true) break;
+  }
+)");
+}
+
+void elements() {
+  const std::string tile = tile_text(Space::Vec, Element::F32, 8, 8);
+  const std::string view = "!pto.tensor_view<?x?xf32>";
+  const std::string out = assembled(
+      in_function("%i8 = arith.constant 8 : index\n%i1 = arith.constant 1 : index\n"
+                  "%v = pto.make_tensor_view %p, shape = [%n, %i8], strides = [%i8, %i1] : " +
+                  view + "\n%t = pto.alloc_tile addr = %c0 : " + tile +
+                  "\n%e = pto.load_scalar %v[%n, %i1] : " + view + " -> f32\n" +
+                  "pto.store_scalar %e, %t[%i1, %n] : f32, " + tile +
+                  "\n%g = pto.load_scalar %t[%n, %n] : " + tile + " -> f32\n" +
+                  "pto.store_scalar %g, %v[%i1, %i1] : f32, " + view + " loc(\"m:f\":3:4)\n"));
+  CHECK_HOLDS(out, "const float v5 = v3.GetValue({0, 0, 0, v2, 1});");
+  CHECK_HOLDS(out, "v4.SetValue(1, v2, v5);");
+  CHECK_HOLDS(out, "const float v6 = v4.GetValue(v2, v2);");
+  CHECK_HOLDS(out, "PTO_AT(11, \"m:f\", 3, 4);\n  v3.SetValue({0, 0, 0, 1, 1}, v6);");
+}
+
 void dynamic_steps_are_checked() {
   const std::string out = assembled(in_function("scf.for %i = %n to %n step %n {\n}\n"));
   CHECK_HOLDS(out, "const int64_t v3 = pto::scalar::loop_step(v2);");
@@ -152,6 +209,9 @@ int main() {
   structure();
   yields_are_simultaneous();
   dynamic_steps_are_checked();
+  while_loops();
+  while_loops_may_carry_nothing();
+  elements();
   strings_are_escaped();
   old_operand_spelling();
   attributes_choose_the_mode();

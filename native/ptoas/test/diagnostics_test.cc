@@ -197,7 +197,44 @@ const Case kCases[] = {
          ") {\nscf.yield %t : " + kF8 + "\n} else {\nscf.yield %t : " + kF8 + "\n}\n",
      "only scalars are carried out of a block"},
 
+    {kConstants + "scf.while (%x = %i0) : (index) -> () {\nscf.condition(%x)\n} do {\n"
+                  "scf.yield %i0 : index\n}\n",
+     "'%x' is 'index', not 'i1'"},
+    {kConstants + "scf.while (%x = %i0) : (index) -> () {\n} do {\nscf.yield %i0 : index\n}\n",
+     "the first block of the loop must end with scf.condition"},
+    {kConstants + "%b = arith.constant true\n%r = scf.while (%x = %i0) : (index) -> (index) {\n"
+                  "scf.condition(%b) %x : index\n} do {\nscf.yield %i0 : index\n}\n",
+     "the body of the loop has 0 arguments but receives 1 value"},
+    {kConstants + "%b = arith.constant true\n%r = scf.while (%x = %i0) : (index) -> (index) {\n"
+                  "scf.condition(%b) %x : index\n} do {\n^bb0(%y: f32):\n"
+                  "scf.yield %i0 : index\n}\n",
+     "this argument receives 'index'"},
+    {kConstants + "%b = arith.constant true\n%r = scf.while (%x = %i0) : (index) -> (index) {\n"
+                  "scf.condition(%b) %x : index\n} do {\n^bb0(%y: index):\n"
+                  "scf.yield %x : index\n}\n",
+     "'%x' is not defined here"},
+    {kConstants + "%b = arith.constant true\nscf.while (%x = %i0) : (index) -> (index) {\n"
+                  "scf.condition(%b) %x : index\n} do {\n^bb0(%y: index):\n"
+                  "scf.yield %i0 : index\n}\n",
+     "the loop has 1 carried value of 1 type and 0 results of 1 type"},
+    {kConstants + "scf.while (%x = %i0) : (index) {\n", "expected '->' and the result types"},
+
+    // Elements.
+    {kConstants + alloc("t", kF8) + "%e = pto.load_scalar %t[%i8, %i0] : " + kF8 + " -> f32\n",
+     "dimension 0: index 8 is outside the extent 8"},
+    {kConstants + alloc("t", kF8) + "%e = pto.load_scalar %t[%i0] : " + kF8 + " -> f32\n",
+     "1 indices where 2 are needed"},
+    {kConstants + alloc("t", kF8) + "%e = pto.load_scalar %t[%i0, %i0] : " + kF8 + " -> i32\n",
+     "the element is 'f32', not 'i32'"},
+    {kConstants + alloc("t", kF8) + "pto.store_scalar %i0, %t[%i0, %i0] : f32, " + kF8 + "\n",
+     "'%i0' is 'index', not 'f32'"},
+    {kConstants + alloc("m", tile_text(Space::Mat, Element::F32, 8, 8)) +
+         "%e = pto.load_scalar %m[%i0, %i0] : " + tile_text(Space::Mat, Element::F32, 8, 8) +
+         " -> f32\n",
+     "elements are those of a !pto.tensor_view or of a tile in 'vec'"},
+
     // Characters.
+    {"^ = arith.constant 1 : index\n", "a name must follow '^'"},
     {"%t = arith.constant \x01 : index\n", "unexpected byte 0x01"},
     {"% = arith.constant 1 : index\n", "a name must follow '%'"},
     {"scf.if %b {\n} loc(\"abc\n", "this string does not end on its line"},

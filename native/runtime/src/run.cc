@@ -40,11 +40,16 @@ void call_report_fatal(void* run, const char* op, const char* message) noexcept 
   static_cast<Run*>(run)->report_fatal(op, message);
 }
 bool call_is_fatal(void* run) noexcept { return static_cast<Run*>(run)->is_fatal(); }
+void* call_element(void* run, const ChipTensor* tensor, const int64_t* index, int32_t count,
+                   bool writes) noexcept {
+  return static_cast<Run*>(run)->element(*tensor, index, count, writes);
+}
 int32_t call_cluster_count(void* run) noexcept { return static_cast<Run*>(run)->cluster_count(); }
 
 constexpr OrchestrationCalls kCalls{
     kAbiVersion,       call_submit,     call_alloc,        call_scope_begin, call_scope_end,
-    call_manual_begin, call_manual_end, call_report_fatal, call_is_fatal,    call_cluster_count};
+    call_manual_begin, call_manual_end, call_report_fatal, call_is_fatal,    call_cluster_count,
+    call_element};
 
 // One run, for the function that carries it out on a CoreStack.
 struct Execution {
@@ -228,6 +233,7 @@ Task& Run::add_task(const Parts& parts, const CoreTaskArgs& args, int64_t id) {
   for (int32_t i = 0; i < args.tensor_count(); ++i) {
     const ChipTensor& tensor = args.tensor(i);
     task.tensors.push_back(tensor);
+    if (args.direction(i) != ArgDirection::In) task.writes |= uint32_t{1} << i;
     tensor_map_.access(id, group, tensor, args.direction(i), first_id_, dependencies_);
     const auto after = allocations_.upper_bound(tensor.addr);
     if (after == allocations_.begin()) continue;

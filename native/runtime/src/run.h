@@ -69,6 +69,7 @@ struct Task {
   bool done = false;
   std::vector<Task*> successors;
   std::vector<ChipTensor> tensors;
+  uint32_t writes = 0;  // bit i: tensors[i] may be written
   std::vector<uint64_t> scalars;
   std::vector<std::shared_ptr<Buffer>> buffers;  // kept alive until it has completed
 };
@@ -94,6 +95,8 @@ class Run {
   void manual_end();
   void report_fatal(const char* op, const char* message);
   bool is_fatal();
+  // Waits for the tasks that use an element. Null if the run has ended or cannot go on.
+  void* element(const ChipTensor& tensor, const int64_t* index, int32_t count, bool writes);
   int32_t cluster_count() const noexcept { return pool_.options.clusters; }
 
   // The first fault counts; it ends the run early.
@@ -125,6 +128,11 @@ class Run {
   void finish(Task& task, std::vector<Task*>& ready);
   // Finishes the tasks without blocks among those that are ready, and whatever that makes ready.
   void pass_empty(std::vector<Task*>& ready);
+  // False if the run has ended, or if what would have to be waited for cannot have started.
+  bool await_data(const ChipTensor& window, bool writes);
+  // The tasks in the ring that may write a window, or, for `writes`, touch it. Looks at the tasks'
+  // own tensors: the tensor map knows nothing of those that take part in no dependency.
+  void find_users(const ChipTensor& window, bool writes, std::vector<int64_t>& tasks) const;
 
   CorePool& pool_;
   const std::vector<KernelFunction>& kernels_;

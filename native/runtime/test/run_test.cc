@@ -363,6 +363,73 @@ void temporaries_live_long_enough() {
   }
 }
 
+// Each step reads what the task before it wrote and hands the value on; between two steps the
+// orchestration overwrites the element itself.
+void element_program(const ChipTaskArgs& args) {
+  const ChipTensor& x = args.tensor(0).ref();
+  for (int i = 0; i < 50; ++i) {
+    const float before = get_tensor_data<float>(x, {2, 1});
+    set_tensor_data<float>(x, {2, 1}, before + 1);
+    CoreTaskArgs task;
+    task.add_input(x);
+    task.add_no_dep(x);  // what takes part in no dependency is waited for all the same
+    rt_submit_aiv_task(5, task);
+  }
+  CHECK(get_tensor_data<float>(x, {2, 1}) == 150);
+}
+void kernel_add_two(int64_t* args) {
+  auto* x = reinterpret_cast<ChipTensor*>(args[1]);
+  for (volatile int i = 0; i < 10000;) i = i + 1;
+  tensor_data<float>(x)[2 * x->strides[0] + 1] += 2;
+}
+void reading_program(const ChipTaskArgs& args) {
+  const ChipTensor& x = args.tensor(0).ref();
+  CHECK(get_tensor_data<float>(x, {0, 0}) == 7);  // no task writes x
+  set_tensor_data<float>(x, {0, 1}, get_tensor_data<float>(x, {0, 0}) + 1);
+  CoreTaskArgs task;
+  task.add_input(x);
+  rt_submit_aiv_task(6, task);
+  CHECK(get_tensor_data<float>(x, {0, 1}) == 8);  // nor does this one
+}
+
+void elements_are_waited_for() {
+  for (const Setting& setting : settings()) {
+    CorePool pool(setting.options);
+    const std::vector<KernelFunction> kernels = {{kernel_add_two, 5, CoreType::AIV},
+                                                 {kernel_count, 6, CoreType::AIV}};
+    std::vector<float> x(12);
+    ChipTensor tensor = dense(x, 4, 3);
+    x[0] = 7;
+    execute_run(pool, setting.kind, kernels, reading_program, ChipTaskArgs(&tensor, 1, nullptr, 0),
+                {});
+    CHECK(x[1] == 8);
+    if (setting.kind == RuntimeKind::HostBuildGraph) continue;
+    execute_run(pool, setting.kind, kernels, element_program, ChipTaskArgs(&tensor, 1, nullptr, 0),
+                {});
+    CHECK(x[7] == 150);
+  }
+}
+
+void outside_program(const ChipTaskArgs& args) {
+  CHECK(get_tensor_data<float>(args.tensor(0).ref(), {0, 4}) == 0);
+}
+void negative_program(const ChipTaskArgs& args) {
+  set_tensor_data<float>(args.tensor(0).ref(), {-1, 0}, 1);
+}
+void rank_program(const ChipTaskArgs& args) { get_tensor_data<float>(args.tensor(0).ref(), {0}); }
+void produced_program(const ChipTaskArgs& args) {
+  CoreTaskArgs task;
+  task.add_output(args.tensor(0).ref());
+  rt_submit_aiv_task(0, task);
+  get_tensor_data<float>(args.tensor(0).ref(), {0, 0});
+}
+void used_program(const ChipTaskArgs& args) {
+  CoreTaskArgs task;
+  task.add_input(args.tensor(0).ref());
+  rt_submit_aiv_task(0, task);
+  set_tensor_data<float>(args.tensor(0).ref(), {0, 0}, 1);
+}
+
 void heap_program(const ChipTaskArgs&) {
   PTO2_SCOPE() {
     for (int i = 0; i < 10; ++i) {
@@ -426,8 +493,13 @@ void misuse_is_reported() {
     expect(scalar_first_program, "submit", "before its scalars");
     expect(own_fatal_program, "orchestration", "first");
     expect(throwing_program, "orchestration", "threw");
+    expect(outside_program, "read", "index 4 is outside dimension 1 of extent 4");
+    expect(negative_program, "write", "index -1 is outside dimension 0 of extent 4");
+    expect(rank_program, "read", "one index for each dimension");
     if (setting.kind == RuntimeKind::HostBuildGraph) {
       expect(endless_submit_program, "submit", "131072");
+      expect(produced_program, "read", "a task writes this element");
+      expect(used_program, "write", "a task uses this element");
     }
   }
 }
@@ -549,6 +621,7 @@ int main() {
   mixed_tasks_run_on_several_cores();
   fault_of_one_kernel_ends_the_others();
   temporaries_live_long_enough();
+  elements_are_waited_for();
   misuse_is_reported();
   first_fault_ends_the_run();
   fault_cancels_running_kernels();

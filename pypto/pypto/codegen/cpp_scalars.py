@@ -70,19 +70,41 @@ T wrapped(uint64_t value) {
 """,
 )
 
-_SHIFTS = Helper(
+_SHIFT_LEFT = Helper(
     "shifted_left",
     """\
-// By the width or more, or by less than 0, nothing is left but, to the right, the sign.
+// By the width or more, or by less than 0, nothing is left.
 template <class T>
 T shifted_left(T value, T count) {
   if (count < 0 || static_cast<uint64_t>(count) >= 8 * sizeof(T)) return 0;
   return static_cast<T>(static_cast<uint64_t>(value) << count);
 }
+""",
+)
+
+_SHIFT_RIGHT = Helper(
+    "shifted_right",
+    """\
+// By the width or more, or by less than 0, nothing is left but the sign.
 template <class T>
 T shifted_right(T value, T count) {
   if (count < 0 || static_cast<uint64_t>(count) >= 8 * sizeof(T)) return value < 0 ? -1 : 0;
   return static_cast<T>(value >> count);
+}
+""",
+)
+
+_POWER = Helper(
+    "whole_power",
+    """\
+// Overflow wraps; a negative exponent has no whole number as its result.
+template <class T>
+T whole_power(T base, T exponent) {
+  if (exponent < 0) {
+    rt_report_fatal("integer power with a negative exponent");
+    return 0;
+  }
+  return pypto_rt::integer_power<T>(base, exponent);
 }
 """,
 )
@@ -147,7 +169,9 @@ HELPERS: tuple[Helper, ...] = (
     _FLOOR_DIV,
     _FLOOR_MOD,
     _WRAP,
-    _SHIFTS,
+    _SHIFT_LEFT,
+    _SHIFT_RIGHT,
+    _POWER,
     _TO_INTEGER,
     _EXTENT,
     _STEP,
@@ -165,6 +189,7 @@ _EXPRESSIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "scalar.floordiv": ("floor_div<$T>($0, $1)", ""),
         "scalar.mod": ("floor_mod<$T>($0, $1)", ""),
         "scalar.truediv": ("", "$0 / $1"),
+        "scalar.pow": ("whole_power<$T>($0, $1)", "pypto_rt::float_power($0, $1)"),
         "scalar.min": ("$0 < $1 ? $0 : $1", "$0 < $1 || $0 != $0 ? $0 : $1"),
         "scalar.max": ("$0 > $1 ? $0 : $1", "$0 > $1 || $0 != $0 ? $0 : $1"),
         "scalar.bitand": ("static_cast<$T>($0 & $1)", ""),
@@ -187,7 +212,7 @@ _EXPRESSIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 # Operations that have no result for some operands.
-ENDS_THE_RUN = frozenset({"scalar.floordiv", "scalar.mod"})
+ENDS_THE_RUN = frozenset({"scalar.floordiv", "scalar.mod", "scalar.pow"})
 
 
 def cpp_type(dtype: DataType) -> str:

@@ -26,8 +26,8 @@ from pypto.ir.nodes import (
     Span,
     Stmt,
     TensorType,
-    TileType,
     Var,
+    While,
 )
 from pypto.ir.passes.aliases import written_positions
 from pypto.ir.passes.rewrite import blocks
@@ -45,7 +45,10 @@ def orchestration_text(program: Program, dispatches: Mapping[str, Dispatch], abi
     body = writer.entry(program.functions[program.entry], abi)
     helpers = [h.text for h in HELPERS if any(f"{h.name}(" in b or f"{h.name}<" in b for b in body)]
     count = len(abi.parameters)
-    lines = ['#include "pypto_rt/pto_orchestration_api.h"', ""]
+    lines = ['#include "pypto_rt/pto_orchestration_api.h"']
+    if any("_power" in b for b in body):
+        lines.append('#include "pypto_rt/scalar_power.h"')
+    lines.append("")
     if helpers:
         lines += ["namespace {", "", *"\n".join(helpers).splitlines(), "", "}  // namespace", ""]
     lines += [
@@ -118,6 +121,8 @@ class _Writer:
                     self._write_call(stmt)
                 case For():
                     self._write_loop(stmt)
+                case While():
+                    self._write_while(stmt)
                 case If():
                     self._write_branch(stmt)
                 case Return():
@@ -138,6 +143,8 @@ class _Writer:
             tensor, axis = self._value(op.operands[0]), op.attrs["axis"]
             name = self._new("s", op.result)
             self._line(f"const int64_t {name} = static_cast<int64_t>({tensor}.shapes[{axis}]);")
+        elif op.op in ("tensor.read", "tensor.write"):
+            self._write_element(op)
         elif op.op == "tensor.create":
             self._write_create(op)
         elif op.op == "tensor.reshape":
@@ -151,6 +158,22 @@ class _Writer:
                 "@pl.jit.incore function",
                 op.span,
             )
+
+    def _write_element(self, op: Op) -> None:
+        """Read or write one element; the run waits for the tasks that use it."""
+        container, *rest = op.operands
+        assert op.result is not None and isinstance(container, Var)
+        assert isinstance(container.type, TensorType)
+        self._at(op.span)
+        values = [self._value(o) for o in rest]
+        rank, type_ = len(container.type.shape), cpp_type(container.type.dtype)
+        place = f"{self._value(container)}, {{{', '.join(values[:rank])}}}"
+        if op.op == "tensor.read":
+            name = self._new("s", op.result)
+            self._line(f"const {type_} {name} = get_tensor_data<{type_}>({place});")
+            return
+        self._line(f"set_tensor_data<{type_}>({place}, {values[-1]});")
+        self._values[op.result] = self._value(container)
 
     def _write_create(self, op: Op) -> None:
         assert op.result is not None and isinstance(op.result.type, TensorType)
@@ -211,12 +234,7 @@ class _Writer:
             self._values[result] = self._value(call.operands[position])
 
     def _write_loop(self, loop: For) -> None:
-        carried = [c for c in loop.carried if not isinstance(c.arg.type, TileType)]
-        for c in carried:
-            type_, init = self._type(c.arg), self._value(c.init)
-            name = self._new("v", c.arg)
-            self._line(f"{type_} {name} = {init};")
-            self._values[c.result] = name
+        carried = self._declare_carried(loop)
         start, stop, step = (self._value(o) for o in (loop.start, loop.stop, loop.step))
         if not isinstance(loop.step, Const):
             self._at(loop.span)
@@ -232,18 +250,43 @@ class _Writer:
         # A run that has failed or was cancelled submits nothing more.
         self._line(f"for (int64_t {var} = {start}; {var} < {stop} && !rt_is_fatal(); {advance}) {{")
         self._depth += 1
-        keeps = any(isinstance(c.arg.type, TensorType) for c in carried)
+        self._write_round(loop, carried)
+        self._depth -= 1
+        self._line("}")
+
+    def _write_while(self, loop: While) -> None:
+        carried = self._declare_carried(loop)
+        # A run that has failed or was cancelled submits nothing more.
+        self._line("while (!rt_is_fatal()) {")
+        self._depth += 1
+        self._write(loop.condition_body)
+        self._line(f"if (!({self._value(loop.condition)})) break;")
+        self._write_round(loop, carried)
+        self._depth -= 1
+        self._line("}")
+
+    def _declare_carried(self, loop: For | While) -> list[str]:
+        """A variable for each carried value, which is its argument and its result alike."""
+        names = []
+        for c in loop.carried:
+            type_, init = self._type(c.arg), self._value(c.init)
+            names.append(self._new("v", c.arg))
+            self._line(f"{type_} {names[-1]} = {init};")
+            self._values[c.result] = names[-1]
+        return names
+
+    def _write_round(self, loop: For | While, carried: Sequence[str]) -> None:
+        """One iteration. Tensors that it creates are freed at its end, unless one is carried."""
+        keeps = any(isinstance(c.arg.type, TensorType) for c in loop.carried)
         own_scope = _creates(loop.body) and not keeps
         if own_scope:
             self._line("PTO2_SCOPE() {")
             self._depth += 1
         self._write(loop.body)
-        self._assign([self._values[c.arg] for c in carried], loop.yields)
+        self._assign(carried, loop.yields)
         if own_scope:
             self._depth -= 1
             self._line("}")
-        self._depth -= 1
-        self._line("}")
 
     def _assign(self, targets: Sequence[str], values: Sequence[Operand]) -> None:
         """All at once: a value may name another target."""
@@ -282,6 +325,6 @@ def _creates(body: Sequence[Stmt]) -> bool:
     """Whether a body, nested loops aside (they free their own), creates tensors."""
     return any(
         (isinstance(s, Op) and s.op == "tensor.create")
-        or (not isinstance(s, For) and any(_creates(b.body) for b in blocks(s)))
+        or (not isinstance(s, For | While) and any(_creates(b.body) for b in blocks(s)))
         for s in body
     )

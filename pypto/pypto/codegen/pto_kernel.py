@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pypto.codegen.abi import KernelAbi
+from pypto.codegen.pto_control import write_branch, write_loop, write_while
+from pypto.codegen.pto_elements import ELEMENT_EMITTERS
 from pypto.codegen.pto_scalars import emit_scalar
 from pypto.codegen.pto_text import PtoText, partition_text, tile_text, view_text
 from pypto.codegen.pto_tiles import TILE_EMITTERS
 from pypto.ir.errors import CompileError
 from pypto.ir.nodes import (
     Call,
-    Carried,
     Const,
     Dim,
     For,
@@ -21,13 +22,13 @@ from pypto.ir.nodes import (
     Operand,
     Program,
     Return,
-    ScalarType,
     Scope,
     Span,
     Stmt,
     TensorType,
     TileType,
     Var,
+    While,
 )
 from pypto.ir.passes.aliases import Roots
 
@@ -49,6 +50,9 @@ def kernel_text(
         "}",
     ]
     return "\n".join(lines) + "\n"
+
+
+_EMITTERS = {**TILE_EMITTERS, **ELEMENT_EMITTERS}
 
 
 class KernelWriter:
@@ -86,6 +90,11 @@ class KernelWriter:
     def scalar(self, operand: Operand) -> str:
         """The name of a scalar."""
         return self.text.constant(operand) if isinstance(operand, Const) else self._names[operand]
+
+    def bind(self, var: Var) -> str:
+        """A fresh name for a scalar that the next line defines."""
+        self._names[var] = self.text.new(var.name)
+        return self._names[var]
 
     def tile(self, operand: Operand) -> str:
         """The name of a tile."""
@@ -147,18 +156,34 @@ class KernelWriter:
         assert isinstance(address, int)
         return address
 
+    def alias(self, var: Var, origin: Var) -> None:
+        """Make a tile another name of a buffer."""
+        self._names[var] = self._names[origin]
+        self._addresses[var] = self._addresses[origin]
+        self._pads[var] = self._pads[origin]
+        self._valid[var] = self.valid(origin)
+
+    def address_of(self, tile: Var) -> int:
+        """Where a tile lies."""
+        return self._addresses[tile]
+
+    def view(self, tensor: Var) -> tuple[str, str, int]:
+        """The name, the type and the number of dimensions of a view of a tensor."""
+        assert isinstance(tensor.type, TensorType)
+        rank = max(2, len(tensor.type.shape))
+        return self._view(tensor), view_text(rank, tensor.type.dtype), rank
+
     def partition(
         self, tensor: Operand, offsets: Sequence[Operand], tile: Var, span: Span
     ) -> tuple[str, str]:
         """The name and type of the part of a tensor that a tile's valid region covers."""
         assert isinstance(tensor, Var) and isinstance(tensor.type, TensorType)
         assert isinstance(tile.type, TileType)
-        view, rank = self._view(tensor), max(2, len(tensor.type.shape))
+        view, view_type, rank = self.view(tensor)
         lead = rank - 2
         names = [self.scalar(o) for o in offsets]
         names = [self.text.index(0)] * (rank - len(names)) + names
         sizes = [self.text.index(1)] * lead + list(self.valid(tile))
-        view_type = view_text(rank, tensor.type.dtype)
         type_ = partition_text((1,) * lead + tile.type.valid, tensor.type.dtype)
         part = self.text.new(f"{tensor.name}_part")
         self.text.line(
@@ -223,9 +248,11 @@ class KernelWriter:
                 case Op():
                     self._write_op(stmt)
                 case For():
-                    self._write_loop(stmt)
+                    write_loop(self, stmt)
+                case While():
+                    write_while(self, stmt)
                 case If():
-                    self._write_branch(stmt)
+                    write_branch(self, stmt)
                 case Return():
                     pass  # what is returned are tensors, which the caller names already
                 case Call() | Scope():
@@ -247,101 +274,4 @@ class KernelWriter:
             values = tuple(self.scalar(o) for o in op.operands)
             self._names[op.result] = emit_scalar(self.text, op, values)
         else:
-            TILE_EMITTERS[op.op](self, op)
-
-    def _write_loop(self, loop: For) -> None:
-        scalars = [
-            (c, y)
-            for c, y in zip(loop.carried, loop.yields, strict=True)
-            if isinstance(c.arg.type, ScalarType)
-        ]
-        bounds = [self.scalar(o) for o in (loop.start, loop.stop, loop.step)]
-        inits = [self.scalar(c.init) for c, _ in scalars]
-        types = [c.arg.type.dtype.pto for c, _ in scalars]
-        self._bind_carried_tiles(loop.carried)
-        self._names[loop.var] = self.text.new(loop.var.name)
-        head = f"scf.for {self._names[loop.var]} = {bounds[0]} to {bounds[1]} step {bounds[2]}"
-        if scalars:
-            for c, _ in scalars:
-                self._names[c.arg] = self.text.new(c.arg.name)
-                self._names[c.result] = self.text.new(c.result.name)
-            pairs = zip((self._names[c.arg] for c, _ in scalars), inits, strict=True)
-            head += f" iter_args({', '.join(f'{arg} = {init}' for arg, init in pairs)})"
-            head = f"{', '.join(self._names[c.result] for c, _ in scalars)} = {head}"
-            head += f" -> ({', '.join(types)})"
-        self.text.line(f"{head} {{")
-        with self.text.block():
-            self.write(loop.body)
-            self._check_carried(loop)
-            self._write_yield([y for _, y in scalars], types)
-        self.text.line("}", loop.span)
-
-    def _bind_carried_tiles(self, carried: Sequence[Carried]) -> None:
-        """A carried tile is the buffer that it starts in, all the way."""
-        for c in carried:
-            if isinstance(c.arg.type, TileType):
-                assert isinstance(c.init, Var)
-                self._alias(c.arg, c.init)
-                self._alias(c.result, c.init)
-
-    def _alias(self, var: Var, origin: Var) -> None:
-        self._names[var] = self._names[origin]
-        self._addresses[var] = self._addresses[origin]
-        self._pads[var] = self._pads[origin]
-        self._valid[var] = self.valid(origin)
-
-    def _check_carried(self, loop: For) -> None:
-        for c, after in zip(loop.carried, loop.yields, strict=True):
-            if not isinstance(c.arg.type, TileType):
-                continue
-            assert isinstance(after, Var)
-            assert self._addresses[after] == self._addresses[c.arg], c.arg.name
-            self._same_valid(c.arg, after, c.arg.name, loop.span)
-
-    def _same_valid(self, first: Var, second: Var, name: str, span: Span) -> None:
-        if self.valid(first) != self.valid(second):
-            raise CompileError(
-                f"the valid region of {name} is another run-time value on another way here; "
-                "compute it once, before the loop or branch",
-                span,
-            )
-
-    def _write_yield(self, values: Sequence[Operand], types: Sequence[str]) -> None:
-        if values:
-            names = ", ".join(self.scalar(v) for v in values)
-            self.text.line(f"scf.yield {names} : {', '.join(types)}")
-
-    def _write_branch(self, branch: If) -> None:
-        condition = self.scalar(branch.condition)
-        positions = [i for i, r in enumerate(branch.results) if isinstance(r.type, ScalarType)]
-        results = [branch.results[i] for i in positions]
-        types = [r.type.dtype.pto for r in results]
-        for result in results:
-            self._names[result] = self.text.new(result.name)
-        head = f"scf.if {condition}"
-        if results:
-            named = ", ".join(self._names[r] for r in results)
-            head = f"{named} = {head} -> ({', '.join(types)})"
-        self.text.line(f"{head} {{")
-        with self.text.block():
-            self.write(branch.then_body)
-            self._write_yield([branch.then_yields[i] for i in positions], types)
-        if branch.else_body or results:
-            self.text.line("} else {")
-            with self.text.block():
-                self.write(branch.else_body)
-                self._write_yield([branch.else_yields[i] for i in positions], types)
-        self.text.line("}", branch.span)
-        self._bind_branch_tiles(branch)
-
-    def _bind_branch_tiles(self, branch: If) -> None:
-        pairs = zip(branch.results, branch.then_yields, branch.else_yields, strict=True)
-        for result, first, second in pairs:
-            if not isinstance(result.type, TileType):
-                continue
-            assert isinstance(first, Var) and isinstance(second, Var)
-            assert self._addresses[first] == self._addresses[second], result.name
-            if None in result.type.valid:
-                self._same_valid(first, second, result.name, branch.span)
-            rows, cols = self.valid(first)
-            self.define(result, self._addresses[first], (rows, cols))
+            _EMITTERS[op.op](self, op)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pypto.ir import memory_rules, scalar_rules, view_rules, window_rules
 from pypto.ir import typing_rules as rules
 from pypto.ir.compute_rows import COMPUTE, WITH_SCALAR, WITH_SCRATCH
+from pypto.ir.element_rules import element_rows
 from pypto.ir.op_spec import OperandKind, OpSpec
 from pypto.ir.scheduling_rules import scheduling_rows
 from pypto.ir.typing_rules import Infer
@@ -23,6 +24,8 @@ _SCALARS: tuple[tuple[str, int, Infer, str, str, str], ...] = (
     # Python's remainder has the sign of the divisor: x0 - (x0 // x1) * x1, not arith.remsi.
     ("mod", 2, scalar_rules.arithmetic(accepts="int"), "", "", "x0 % x1"),
     ("truediv", 2, scalar_rules.arithmetic(accepts="float"), "", "arith.divf", "x0 / x1"),
+    # Whole numbers to a negative power end the run.
+    ("pow", 2, scalar_rules.power, "math.ipowi", "math.powf", "x0 ** x1"),
     ("min", 2, scalar_rules.arithmetic(), "arith.minsi", "arith.minimumf", "min(x0, x1)"),
     ("max", 2, scalar_rules.arithmetic(), "arith.maxsi", "arith.maximumf", "max(x0, x1)"),
     ("bitand", 2, scalar_rules.bitwise, "arith.andi", "", "x0 & x1"),
@@ -234,6 +237,7 @@ def rows() -> Iterator[OpSpec]:
         "torch.full(shape, value, dtype=dtype)",
         "A tile that holds one value everywhere.",
     )
+    yield from element_rows()
     yield from scheduling_rows()
     for name, count, infer, mnemonic, float_mnemonic, reference in _SCALARS:
         yield OpSpec(

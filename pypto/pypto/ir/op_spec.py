@@ -51,6 +51,7 @@ class OpSpec:
 
 # The operators of scalar operations, by the rest of the name after ``scalar.``.
 SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "truediv": "/"}
+SYMBOLS |= {"pow": "**"}
 SYMBOLS |= {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 SYMBOLS |= {"bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>"}
 SYMBOLS |= {"and": "and", "or": "or", "not": "not", "neg": "-"}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pypto.ir.dtypes import BOOL, DataType
 from pypto.ir.errors import IrTypeError
-from pypto.ir.nodes import AttrValue, Operand, ScalarType, Type
+from pypto.ir.nodes import AttrValue, Const, Operand, ScalarType, Type
 from pypto.ir.typing_rules import Infer, show_type, type_of
 
 
@@ -38,6 +38,19 @@ def arithmetic(*, accepts: str = "number") -> Infer:
         return ScalarType(dtype)
 
     return infer
+
+
+def power(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """Two numbers of one type give that type; whole numbers have no negative powers."""
+    dtype, exponent = _pair(operands), operands[1]
+    if dtype == BOOL:
+        raise IrTypeError(f"does not work on {dtype} scalars")
+    if dtype.is_int and isinstance(exponent, Const) and exponent.value < 0:
+        raise IrTypeError(
+            f"a whole number to the power {exponent.value} is no whole number; convert the base "
+            "with pl.cast(x, pl.FP32)"
+        )
+    return ScalarType(dtype)
 
 
 def bitwise(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:

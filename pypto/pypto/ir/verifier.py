@@ -56,7 +56,7 @@ class Form(enum.Enum):
 
 
 # Tensor operations that may stand in an incore function of the lowered form.
-_CORE_MEMORY_OPS = frozenset({"tensor.dim", "tensor.reshape"})
+_CORE_MEMORY_OPS = frozenset({"tensor.read", "tensor.write", "tensor.dim", "tensor.reshape"})
 
 
 def verify(program: Program, form: Form) -> None:
@@ -314,8 +314,8 @@ class _FunctionVerifier:
         self._in_scope = True
         self._block(scope.body, inside)
         self._in_scope = False
-        # Only tensors leave a scope.
-        visible |= {var for var in inside if isinstance(var.type, TensorType)}
+        # Tensors leave a scope, and scalars that can be computed before it.
+        visible |= {var for var in inside if isinstance(var.type, TensorType | ScalarType)}
         self._task(scope.schedule, visible, scope.span)
 
     def _manual_scope(self, scope: ManualScope, visible: set[Var]) -> None:

@@ -60,6 +60,42 @@ def range(*bounds: Value, init_values: Value = ()) -> Value:
 
 
 @kernel_only
+def parallel(*bounds: Value, init_values: Value = ()) -> Value:
+    """``for i in pl.parallel(..)``: like :func:`range`, of iterations that are independent.
+
+    They may be carried out in any order.
+    """
+
+
+@kernel_only
+def pipeline(*bounds: Value, stage: Value = None, init_values: Value = ()) -> Value:
+    """``for i in pl.pipeline(.., stage=2)``: like :func:`range`, in order.
+
+    Up to ``stage`` iterations, an int of at least 1, may overlap: one computes while the next
+    loads.
+    """
+
+
+@kernel_only
+def unroll(*bounds: Value, init_values: Value = ()) -> Value:
+    """``for i in pl.unroll(..)``: the body once for each value, which is a constant in it.
+
+    Bounds are known when the kernel is compiled. There are no ``init_values``; a name that the
+    body rebinds simply keeps its last value.
+    """
+
+
+@kernel_only
+def while_(*, init_values: Value = ()) -> Value:
+    """``for (x,) in pl.while_(init_values=(x0,))``: a loop whose body begins with ``pl.cond``."""
+
+
+@kernel_only
+def cond(condition: Value) -> None:
+    """Whether a loop over ``pl.while_`` goes on for another iteration."""
+
+
+@kernel_only
 def yield_(*values: Value) -> Value:
     """The next values of what a loop or a branch carries; also its results."""
 
@@ -136,6 +172,24 @@ def full_tensor(shape: Value, dtype: DataType = FP32, value: Value = 0) -> Value
 @kernel_only
 def assign(target: Value, source: Value) -> Value:
     """``target[:] = source`` as a function: its value names the tensor that has been written."""
+
+
+@kernel_only
+def read(x: Value, offsets: Value) -> Value:
+    """One element of a tensor, or of a tile in Vec, as a scalar; also written ``x[i, j]``.
+
+    ``offsets`` has one index for each axis. In orchestration code it waits for the tasks that write
+    the tensor. An index that is out of range ends the run.
+    """
+
+
+@kernel_only
+def write(x: Value, offsets: Value, value: Value) -> Value:
+    """One element takes a number or a scalar; also written ``x[i, j] = s``.
+
+    The result is ``x`` afterwards, for which the name given as ``x`` stands too. In orchestration
+    code it waits for the tasks that use the tensor.
+    """
 
 
 @kernel_only

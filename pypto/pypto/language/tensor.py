@@ -73,7 +73,7 @@ from pypto.language.computation import (
     xor,
     xors,
 )
-from pypto.language.functions import assign, dim
+from pypto.language.functions import assign, dim, read, write
 from pypto.language.functions import create_tensor as create
 from pypto.language.functions import full_tensor as full
 
@@ -123,6 +123,7 @@ __all__ = [
     "or_",
     "ors",
     "prelu",
+    "read",
     "recip",
     "relu",
     "reshape",
@@ -149,6 +150,7 @@ __all__ = [
     "sub",
     "subs",
     "transpose",
+    "write",
     "xor",
     "xors",
 ]

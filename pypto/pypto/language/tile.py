@@ -74,7 +74,7 @@ from pypto.language.computation import (
     xors,
 )
 from pypto.language.functions import create_tile as create
-from pypto.language.functions import full, load, move, store
+from pypto.language.functions import full, load, move, read, store, write
 
 __all__ = [
     "abs",
@@ -122,6 +122,7 @@ __all__ = [
     "or_",
     "ors",
     "prelu",
+    "read",
     "recip",
     "relu",
     "reshape",
@@ -149,6 +150,7 @@ __all__ = [
     "sub",
     "subs",
     "transpose",
+    "write",
     "xor",
     "xors",
 ]

@@ -15,8 +15,8 @@ import pytest
 from pypto_store import ArtifactStore, State, iterate_entries
 from pypto_store.evidence import EvidenceRecord, Input
 from pypto_store.testing import GENERATED, PAYLOAD, payload_builder, sample_key, snapshot
-from pypto_store.tools.report_page import render
 from pypto_store.tools.html_page import visible
+from pypto_store.tools.report_page import render
 from pypto_store.tools.report_values import age
 from pypto_store.tools.survey import survey
 

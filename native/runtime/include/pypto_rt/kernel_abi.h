@@ -30,7 +30,7 @@
 
 namespace pypto_rt {
 
-inline constexpr uint32_t kAbiVersion = 4;
+inline constexpr uint32_t kAbiVersion = 5;
 inline constexpr int kMaxKernelTensors = 32;
 inline constexpr int kMaxKernelScalars = 16;
 inline constexpr int kLocalContextSlot = 48;

@@ -150,6 +150,10 @@ struct OrchestrationCalls {
   void (*report_fatal)(void* run, const char* op, const char* message) noexcept;
   bool (*is_fatal)(void* run) noexcept;
   int32_t (*cluster_count)(void* run) noexcept;
+  // Where an element is, once no earlier task may write it any more, or, for `writes`, touch it.
+  // Null after a fatal error, such as an index that is out of range.
+  void* (*element)(void* run, const ChipTensor* tensor, const int64_t* index, int32_t count,
+                   bool writes) noexcept;
 };
 
 struct OrchestrationContext {
@@ -242,6 +246,32 @@ inline auto alloc_tensors(const Infos&... infos) noexcept {
   const auto& context = pypto_rt::current_orchestration();
   context.calls->alloc(context.run, list, static_cast<int32_t>(sizeof...(Infos)), tensors.data());
   return tensors;
+}
+
+// The value of one element, by one index for each dimension. Waits for the tasks submitted before
+// that write it; 0 after a fatal error. host_build_graph, which starts no task before the
+// orchestration ends, has nothing to wait for: there, reading what a task writes is fatal.
+template <class T, int N>
+inline T get_tensor_data(const ChipTensor& tensor, const int64_t (&index)[N]) noexcept {
+  const auto& context = pypto_rt::current_orchestration();
+  const void* at = context.calls->element(context.run, &tensor, index, N, false);
+  if (at == nullptr) return T{};
+  if constexpr (static_cast<T>(2) == static_cast<T>(1)) {  // bool: memory may hold any byte
+    return *static_cast<const unsigned char*>(at) != 0;
+  } else {
+    T value;
+    __builtin_memcpy(&value, at, sizeof value);
+    return value;
+  }
+}
+
+// Writes one element. Waits for the tasks submitted before that touch it; those submitted later see
+// the new value. Under host_build_graph, writing what a task touches is fatal.
+template <class T, int N>
+inline void set_tensor_data(const ChipTensor& tensor, const int64_t (&index)[N], T value) noexcept {
+  const auto& context = pypto_rt::current_orchestration();
+  void* at = context.calls->element(context.run, &tensor, index, N, true);
+  if (at != nullptr) __builtin_memcpy(at, &value, sizeof value);
 }
 
 // Ends the run with this message; the first one counts.

@@ -30,6 +30,7 @@ _ALIASED_OPERAND = {
     "tile.store": -1,
     "tensor.assign": 0,
     "tensor.assemble": 0,
+    "tensor.write": 0,
     "tensor.reshape": 0,
     "tensor.view": 0,
 }

@@ -34,10 +34,12 @@ def accesses(program: Program, body: Sequence[Stmt], roots: Roots) -> tuple[set[
     written: set[Var] = set()
     for stmt in walk(body):
         match stmt:
-            case Op(op="tile.load"):
+            case Op(op="tile.load" | "tensor.read"):
                 read.update(roots[o] for o in stmt.operands[:1] if isinstance(o, Var))
             case Op(op="tile.store"):
                 written.update(roots[o] for o in stmt.operands[-1:] if isinstance(o, Var))
+            case Op(op="tensor.write"):
+                written.update(roots[o] for o in stmt.operands[:1] if isinstance(o, Var))
             case Op(op="tensor.assign" | "tensor.assemble"):
                 target, source = stmt.operands[0], stmt.operands[-1]
                 written.update({roots[target]} if isinstance(target, Var) else ())

@@ -61,7 +61,7 @@ IN_PLACE: dict[str, tuple[int, ...]] = {
             *("row_expand_max", "row_expand_min", "row_expand_expdif"),
             *("col_expand_add", "col_expand_sub", "col_expand_mul", "col_expand_div"),
             *("col_expand_max", "col_expand_min"),
-            *("matmul_acc", "assemble", "move"),
+            *("matmul_acc", "assemble", "write", "move"),
         )
     },
 }

@@ -17,16 +17,20 @@ from pypto.ir.nodes import (
     Op,
     Operand,
     Return,
+    ScalarType,
     Span,
     Stmt,
     TensorType,
     Var,
+    While,
 )
 from pypto.ir.passes.rewrite import reads, results, walk
 from pypto.ir.passes.scope_values import ZERO, ScopeValues
 from pypto.ir.passes.tensor_values import (
     PRODUCTS,
     space_of,
+    static_extents,
+    stores,
     tensor_type,
     whole_extents,
 )
@@ -78,7 +82,7 @@ class ScopeLowering:
         match stmt:
             case Op():
                 self._lower_op(stmt)
-            case For():
+            case For() | While():
                 self._lower_loop(stmt)
             case If():
                 self._lower_branch(stmt)
@@ -112,7 +116,12 @@ class ScopeLowering:
                     self._lower_reshape(op)
                 case "tensor.dim" if op.operands[0] in self._at:
                     self._static_dim(op)
-                case "tensor.reshape" | "tensor.dim":
+                case "tensor.read" | "tensor.write" if op.operands[0] in self._at:
+                    self._lower_element(op)
+                case "tensor.write":
+                    self._at.drop_loaded()
+                    self._at.out.append(op)
+                case "tensor.reshape" | "tensor.dim" | "tensor.read":
                     self._at.out.append(op)
                 case _:
                     self._compute(op)
@@ -124,6 +133,33 @@ class ScopeLowering:
             for o in op.operands
         ]
         self._at.out.append(replace(op, operands=tuple(values)))
+
+    def _lower_element(self, op: Op) -> None:
+        """An element of a value, which is a tile: leading axes are its rows."""
+        value = op.operands[0]
+        assert isinstance(value, Var) and op.result is not None
+        rank = len(tensor_type(value).shape)
+        whole_extents(value, op.span)  # says that the value's extents must be constants
+        indices, rest = op.operands[1 : rank + 1], op.operands[rank + 1 :]
+        row: Operand = ZERO
+        extents = static_extents(tensor_type(value))
+        for index, extent in zip(indices[:-1], extents[:-1], strict=True):
+            if row is not ZERO:
+                row = self._index_op("scalar.mul", row, Const(extent, INDEX), op.span)
+            row = index if row is ZERO else self._index_op("scalar.add", row, index, op.span)
+        tile = self._at.tile(value, MemorySpace.Vec, op.span)
+        operands = (tile, row, indices[-1], *rest)
+        if op.op == "tensor.read":
+            self._at.emit("tile.read", operands, op.result, op.span)
+            return
+        self._at.tiles[op.result, MemorySpace.Vec] = self._at.tile_op(
+            "tile.write", operands, op.result.name, op.span
+        )
+
+    def _index_op(self, name: str, left: Operand, right: Operand, span: Span) -> Var:
+        result = Var("row", ScalarType(INDEX))
+        self._at.emit(name, (left, right), result, span)
+        return result
 
     def _static_dim(self, op: Op) -> None:
         value, axis = op.operands[0], op.attrs["axis"]
@@ -238,7 +274,7 @@ class ScopeLowering:
         start = self._at.tile(acc, MemorySpace.Vec, op.span)
         return self._at.tile_op("tile.add", (start, moved), op.result.name, op.span)
 
-    def _lower_loop(self, loop: For) -> None:
+    def _lower_loop(self, loop: For | While) -> None:
         spaces = [self._carried_space(c, y) for c, y in zip(loop.carried, loop.yields, strict=True)]
         carried: list[Carried] = []
         for old, space in zip(loop.carried, spaces, strict=True):
@@ -250,6 +286,11 @@ class ScopeLowering:
             arg, result = Var(old.arg.name, init.type), Var(old.result.name, init.type)
             self._at.tiles[old.arg, space] = arg
             carried.append(Carried(init, arg, result))
+        if isinstance(loop, While):
+            if stores(loop.body):  # the condition is looked at again after the body
+                self._at.drop_loaded()
+            deciding, (condition,) = self._nested(loop.condition_body, ((loop.condition, None),))
+            loop = replace(loop, condition_body=deciding, condition=condition)
         body, yields = self._nested(loop.body, tuple(zip(loop.yields, spaces, strict=True)))
         self._at.out.append(replace(loop, carried=tuple(carried), body=body, yields=yields))
         for old, new, space in zip(loop.carried, carried, spaces, strict=True):

@@ -24,6 +24,7 @@ from pypto.ir.nodes import (
     Param,
     Program,
     Return,
+    ScalarType,
     Scope,
     Stmt,
     TensorType,
@@ -40,6 +41,7 @@ from pypto.ir.passes.rewrite import (
     substitute,
     with_bodies,
 )
+from pypto.ir.passes.scope_scalars import orchestration_scalars, with_operands
 from pypto.ir.passes.target import TargetLimits
 
 
@@ -162,30 +164,18 @@ class _Outliner:
 
     def _hoist_scalars(self, scope: Scope) -> tuple[list[Stmt], tuple[Stmt, ...]]:
         """The scalar operations whose results escape, and the rest of the scope."""
-        producers = {s.result: s for s in scope.body if isinstance(s, Op) and s.result}
-        bound = set(bindings(scope.body))
-        moved: dict[Var, Op] = {}
-
-        def move(var: Var, wanted: Var) -> None:
-            if var not in bound or var in moved:
-                return
-            producer = producers.get(var)
-            if producer is None or not producer.op.startswith(("scalar.", "tensor.dim")):
+        movable = orchestration_scalars(scope.body)
+        escaping = [v for v in self._escaping(scope.body) if isinstance(v.type, ScalarType)]
+        for var in escaping:
+            if var not in movable:
                 raise CompileError(
-                    f"{wanted.name} is computed inside the scope and cannot be used after it; "
+                    f"{var.name} is computed inside the scope and cannot be used after it; "
                     "only scalars that need no tile can",
                     scope.span,
                 )
-            for operand in producer.operands:
-                if isinstance(operand, Var):
-                    move(operand, wanted)
-            moved[var] = producer
-
-        for var in self._escaping(scope.body):
-            if not isinstance(var.type, TensorType | TileType):
-                move(var, var)
+        moved = with_operands(escaping, movable)
         rest = tuple(s for s in scope.body if not (isinstance(s, Op) and s.result in moved))
-        return list(moved.values()), rest
+        return [movable[var] for var in movable if var in moved], rest
 
     def _name(self, scope: Scope) -> str:
         """The hint where it is free, else `<entry>_incore_<n>` or the hint and a number."""

@@ -29,8 +29,12 @@ _MEMORY = (
     "tensor.assemble",
     "tensor.reshape",
     "tensor.view",
+    "tensor.read",
+    "tensor.write",
 )
-_STORES = ("tile.store", "tensor.assign", "tensor.assemble")
+# Those whose result is a value where their first operand is one.
+_SAME = ("tensor.assign", "tensor.assemble", "tensor.reshape", "tensor.write")
+_STORES = ("tile.store", "tensor.assign", "tensor.assemble", "tensor.write")
 PRODUCTS = ("tensor.matmul", "tensor.matmul_acc")
 
 
@@ -43,7 +47,7 @@ def computed_values(body: Sequence[Stmt]) -> frozenset[Var]:
         for stmt in walk(body):
             match stmt:
                 case Op() if stmt.op.startswith("tensor.") and stmt.result is not None:
-                    if stmt.op in ("tensor.assign", "tensor.assemble", "tensor.reshape"):
+                    if stmt.op in _SAME:
                         if stmt.operands[0] in values:
                             values.add(stmt.result)
                     elif stmt.op not in _MEMORY:

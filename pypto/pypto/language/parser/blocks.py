@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pypto.ir.nodes import FunctionKind, If, Operand, Scope, Stmt, Var
+from pypto.ir.passes.scope_scalars import orchestration_scalars
 from pypto.ir.typing_rules import type_of
 from pypto.language import functions as pl
 from pypto.language.markers import Level
@@ -27,6 +29,7 @@ from pypto.language.parser.merging import (
 )
 from pypto.language.parser.scalars import coerce, condition_operand
 from pypto.language.parser.values import Unbound, Value, is_scalar, is_tensor, show_value
+from pypto.language.parser.yields import branch_names, split_yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ def with_statement(frame: Frame, node: ast.With) -> None:
     frame.values.scopes += 1
     frame.scope, frame.body = frame.values.scopes, inner
     frame.builder.block(frame, node.body)
-    frame.leave_scope(frame.scope)
+    frame.leave_scope(frame.scope, orchestration_scalars(inner))
     frame.scope, frame.body = None, outer
     outer.append(Scope(name, tuple(inner), frame.source.span(node)))
 
@@ -95,10 +98,9 @@ def _scope_name(frame: Frame, opener: ast.Call) -> str:
 def if_statement(frame: Frame, node: ast.If) -> None:
     """A branch: taken now where its condition is known, kept otherwise."""
     condition = condition_operand(frame, evaluate(frame, node.test), node.test)
+    yielded = branch_names(frame, node)
     if isinstance(condition, bool):
-        before, frame.in_branch = frame.in_branch, True
-        frame.builder.block(frame, node.body if condition else node.orelse)
-        frame.in_branch = before
+        _arm_body(frame, node.body if condition else node.orelse)
         return
     start = dict(frame.env)
     then_env, then_body = _arm(frame, node, node.body, start)
@@ -107,16 +109,18 @@ def if_statement(frame: Frame, node: ast.If) -> None:
     results: list[Var] = []
     yields: list[tuple[Operand, Operand]] = []
     live = frame.live_after[node]
-    for name in sorted(bound_names([*node.body, *node.orelse])):
+    explicit = tuple(name for name in yielded or () if name)
+    names = bound_names([*node.body, *node.orelse])
+    for name in (*explicit, *sorted(names - set(explicit))):
         absent = Unbound(f"is bound in one branch only of the if on line {_line(frame, node)}")
         left, right = then_env.get(name, absent), else_env.get(name, absent)
         if is_tensor(left) and is_tensor(right) and same_memory(frame, left, right):
             frame.env[name] = _one_tensor(frame, left, right, node)
-        elif same_value(frame, left, right):
+        elif same_value(frame, left, right) and name not in explicit:
             frame.env[name] = left
         elif isinstance(left, Unbound) or isinstance(right, Unbound):
             frame.env[name] = left if isinstance(left, Unbound) else right
-        elif name in live:
+        elif name in live or name in explicit:
             pair = _merge(frame, name, (left, then_body), (right, else_body), node)
             result = frame.new_var(name, type_of(pair[0]))
             frame.env[name] = result
@@ -139,6 +143,15 @@ def if_statement(frame: Frame, node: ast.If) -> None:
     )
 
 
+def _arm_body(frame: Frame, body: Sequence[ast.stmt]) -> None:
+    """The statements of one branch; what it yields is bound to the names that get it."""
+    statements, final = split_yield(frame, body)
+    frame.builder.block(frame, statements)
+    if final is not None:
+        values = [evaluate(frame, value) for value in final.call.args]
+        frame.env.update(zip(final.names, values, strict=False))
+
+
 def _line(frame: Frame, node: ast.AST) -> int:
     return frame.source.user_position(node)[0]
 
@@ -148,12 +161,10 @@ def _arm(
 ) -> tuple[dict[str, Value], list[Stmt]]:
     """The names and the statements of one branch."""
     outer, inner = frame.body, list[Stmt]()
-    before, frame.in_branch = frame.in_branch, True
     frame.env, frame.body = dict(start), inner
     with frame.nested(node):
-        frame.builder.block(frame, body)
-    env = frame.env
-    frame.body, frame.in_branch = outer, before
+        _arm_body(frame, body)
+    env, frame.body = frame.env, outer
     return env, inner
 
 

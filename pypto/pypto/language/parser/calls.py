@@ -20,6 +20,7 @@ from pypto.language.parser.diagnostics.exceptions import (
     ParserTypeError,
     UnsupportedFeatureError,
 )
+from pypto.language.parser.elements import ELEMENTS
 from pypto.language.parser.expressions import evaluate
 from pypto.language.parser.folding import is_pure
 from pypto.language.parser.frame import Frame, did_you_mean
@@ -33,7 +34,7 @@ from pypto.language.program_style import InlineFunction, SourceFunction
 from pypto.language.source import FunctionSource
 
 HANDLERS: Mapping[object, Handler] = MappingProxyType(
-    {**ASSIGNING, **WINDOWS, **MOVEMENT, **COMPUTE, **COMPILE_TIME}
+    {**ASSIGNING, **WINDOWS, **MOVEMENT, **ELEMENTS, **COMPUTE, **COMPILE_TIME}
 )
 
 

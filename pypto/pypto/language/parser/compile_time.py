@@ -9,7 +9,6 @@ from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import Const
 from pypto.language import functions as pl
 from pypto.language.parser.diagnostics.exceptions import (
-    InvalidOperationError,
     ParserError,
     ParserSyntaxError,
 )
@@ -59,24 +58,16 @@ def _const(site: CallSite) -> Value:
 
 
 def _misplaced(site: CallSite) -> Value:
-    raise site.frame.error(ParserSyntaxError, site.node, f"{site.name} {_PLACES[site.name]}")
+    place = _PLACES.get(site.name, _SEQUENCE)
+    raise site.frame.error(ParserSyntaxError, site.node, f"{site.name} {place}")
 
 
-def _yield(site: CallSite) -> Value:
-    if site.frame.in_branch:
-        values = site.values.get("values", ())
-        assert isinstance(values, tuple)
-        return values[0] if len(values) == 1 else values
-    raise site.frame.error(
-        InvalidOperationError,
-        site.node,
-        "pl.yield_ ends the body of a loop that has init_values, or a branch of a run-time if",
-    )
-
-
+_SEQUENCE = "is the sequence of a for statement: for i in pl.range(n):"
 _PLACES: Mapping[str, str] = MappingProxyType(
     {
-        "pl.range": "is the sequence of a for statement: for i in pl.range(n):",
+        "pl.while_": "is the sequence of a for statement: for (x,) in pl.while_(init_values=(0,)):",
+        "pl.cond": "is the first statement of a loop over pl.while_",
+        "pl.yield_": "ends the body of a loop that has init_values, or a branch of an if",
         "pl.at": "opens a with statement: with pl.at(level=pl.Level.CORE_GROUP):",
     }
 )
@@ -87,7 +78,12 @@ COMPILE_TIME: Mapping[object, Handler] = MappingProxyType(
         pl.static_print: _static_print,
         pl.const: _const,
         pl.range: _misplaced,
+        pl.parallel: _misplaced,
+        pl.pipeline: _misplaced,
+        pl.unroll: _misplaced,
+        pl.while_: _misplaced,
+        pl.cond: _misplaced,
         pl.at: _misplaced,
-        pl.yield_: _yield,
+        pl.yield_: _misplaced,
     }
 )

@@ -15,6 +15,7 @@ from pypto.language.parser.diagnostics.exceptions import (
     UndefinedVariableError,
     UnsupportedFeatureError,
 )
+from pypto.language.parser.elements import read_element
 from pypto.language.parser.elementwise import matrix_product, negated, on_shaped
 from pypto.language.parser.folding import BINARY, COMPARE, MAX_BITS, SYMBOLS, UNARY
 from pypto.language.parser.frame import Frame, did_you_mean
@@ -26,7 +27,7 @@ from pypto.language.parser.scalars import (
     tensor_extent,
     unary_scalar,
 )
-from pypto.language.parser.slices import sliced
+from pypto.language.parser.slices import element_of, sliced
 from pypto.language.parser.values import (
     Value,
     holds_runtime,
@@ -119,15 +120,12 @@ def _subscript(frame: Frame, node: ast.Subscript, hint: str) -> Value:
         if is_tensor(base):
             return _one_extent(frame, base, node)
     base = evaluate(frame, node.value)
-    if is_tensor(base):
+    if is_tensor(base) or is_tile(base):
+        indices = element_of(frame, base, node.slice, evaluate)
+        if indices is not None:
+            return read_element(frame, base, indices, node, hint)
         take = sliced if frame.on_core else subscript_view
         return take(frame, base, node, hint, evaluate)
-    if is_tile(base):
-        raise frame.error(
-            UnsupportedFeatureError,
-            node,
-            f"cannot index {show_value(base)}; load the part with pl.load(x, offsets, shape)",
-        )
     if holds_runtime(base) and not isinstance(base, tuple | list):
         raise frame.error(InvalidOperationError, node, f"cannot index {show_value(base)}")
     index = _index(frame, node.slice)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -66,6 +66,8 @@ class Builder:
     unchanged: dict[ast.For, frozenset[str]] = field(default_factory=dict)
     # Loops and run-time branches that are open.
     nesting: int = 0
+    # How often the statement being translated is written out, by the unrolled loops around it.
+    copies: int = 1
     # Where each unit that was parsed stands in the user's files.
     sources: dict[str, tuple[str, int]] = field(default_factory=dict)
 
@@ -138,7 +140,6 @@ class Frame:
     body: list[Stmt]
     scope: int | None = None
     inline: bool = False
-    in_branch: bool = False
     returned: Value = None
     has_returned: bool = False
 
@@ -172,24 +173,33 @@ class Frame:
             UndefinedVariableError, node, f"name {name!r} is not defined{hint or _DEFINE}"
         )
 
-    def leave_scope(self, scope: int) -> None:
-        """Makes names of what a ``pl.at`` block owns say so; tensors outlive the block."""
+    def leave_scope(self, scope: int, staying: Container[Var]) -> None:
+        """Makes names of what a ``pl.at`` block owns say so.
+
+        Tensors outlive the block, and so do the scalars of ``staying``.
+        """
         for name, value in self.env.items():
-            departed = self._departed(value, scope)
+            departed = self._departed(value, scope, staying)
             if departed is not None:
                 self.env[name] = departed
 
-    def _departed(self, value: Value, scope: int) -> Unbound | None:
+    def _departed(self, value: Value, scope: int, staying: Container[Var]) -> Unbound | None:
         if isinstance(value, tuple | list):
-            found = [self._departed(item, scope) for item in value]
+            found = [self._departed(item, scope, staying) for item in value]
             return next((item for item in found if item is not None), None)
         if not isinstance(value, Var) or self.values.owners.get(value) != scope:
             return None
-        if isinstance(value.type, TensorType):
+        if isinstance(value.type, TensorType) or value in staying:
             return None
-        tile = isinstance(value.type, TileType)
-        remedy = "store it into a tensor inside" if tile else "compute it before"
-        return Unbound(f"belongs to a pl.at block that has ended; {remedy} that block", True)
+        if isinstance(value.type, TileType):
+            remedy = "store it into a tensor inside that block"
+        else:
+            remedy = (
+                "only a scalar that is computed from scalars outside a loop or a branch of the "
+                "block is known after it; compute it before that block, or write it into a tensor "
+                "with pl.write and read that"
+            )
+        return Unbound(f"belongs to a pl.at block that has ended; {remedy}", True)
 
     @contextmanager
     def nested(self, node: ast.stmt) -> Iterator[None]:

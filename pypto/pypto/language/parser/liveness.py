@@ -38,6 +38,17 @@ def _bound(statements: Iterable[ast.stmt]) -> Iterator[str]:
                 # ``out[:] = e`` rebinds ``out`` to the tensor that has been written.
                 if isinstance(node.value, ast.Name):
                     yield node.value.id
+            elif isinstance(node, ast.Call) and _called(node) == "write":
+                # So does ``pl.write(out, [0], s)``; a tensor's name keeps its memory all the same.
+                named = [word.value for word in node.keywords if word.arg == "x"]
+                for written in (*node.args[:1], *named):
+                    if isinstance(written, ast.Name):
+                        yield written.id
+
+
+def _called(call: ast.Call) -> str:
+    callee = call.func
+    return callee.attr if isinstance(callee, ast.Attribute) else getattr(callee, "id", "")
 
 
 def live_after(body: Sequence[ast.stmt]) -> Mapping[ast.stmt, Names]:

@@ -35,6 +35,7 @@ _ARITHMETIC: Mapping[type[ast.AST], str] = MappingProxyType(
         ast.FloorDiv: "floordiv",
         ast.Mod: "mod",
         ast.Div: "truediv",
+        ast.Pow: "pow",
         ast.BitAnd: "bitand",
         ast.BitOr: "bitor",
         ast.BitXor: "bitxor",

@@ -1,4 +1,4 @@
-"""Subscripts of tensors: what they select, and reading it."""
+"""Subscripts of tensors and tiles: what they select, and reading it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pypto.ir.nodes import AttrValue, Operand, TensorType, Var
+from pypto.ir.nodes import AttrValue, Operand, TensorType, TileType, Var
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
     ParserSyntaxError,
     UnsupportedFeatureError,
 )
+from pypto.language.parser.differences import constant_difference
 from pypto.language.parser.frame import Frame
 from pypto.language.parser.scalars import difference, index_operand
 from pypto.language.parser.values import Value
@@ -22,7 +23,7 @@ Evaluate = Callable[[Frame, ast.expr], Value]
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A part of a tensor; ``drop`` lists the axes that numbers select."""
+    """A part of a tensor or a tile; ``drop`` lists the axes that numbers select."""
 
     offsets: list[Operand]
     shape: tuple[int, ...]
@@ -34,42 +35,77 @@ class Region:
         return tuple(extent for axis, extent in enumerate(self.shape) if axis not in self.drop)
 
 
-def sliced(frame: Frame, tensor: Var, node: ast.Subscript, hint: str, evaluate: Evaluate) -> Var:
-    """``x[a:b, i]`` read."""
-    region = region_of(frame, tensor, node.slice, evaluate)
-    if not region.extents:
-        raise frame.error(
-            UnsupportedFeatureError,
-            node,
-            "one element cannot be read into a scalar; read a region, as in x[i : i + 1]",
-        )
+def sliced(frame: Frame, source: Var, node: ast.Subscript, hint: str, evaluate: Evaluate) -> Var:
+    """``x[a:b, i]`` read on a core."""
+    region = region_of(frame, source, node.slice, evaluate)
+    operands = [source, *region.offsets]
+    if isinstance(source.type, TileType):
+        return _tile_slice(frame, operands, region, node, hint)
     attrs: dict[str, AttrValue] = {
         "shape": region.shape,
         "drop": region.drop,
         "has_valid": False,
         "pad": "zero",
     }
-    operands = [tensor, *region.offsets]
     return frame.emit("tensor.slice", operands, node, hint=hint, attrs=attrs)
 
 
-def region_of(frame: Frame, tensor: Var, index: ast.expr, evaluate: Evaluate) -> Region:
+def _tile_slice(
+    frame: Frame, operands: list[Operand], region: Region, node: ast.AST, hint: str
+) -> Var:
+    """Tiles stay matrices: what is left of one axis is a row."""
+    attrs: dict[str, AttrValue] = {
+        "shape": region.shape,
+        "has_valid": False,
+        "pad": "",
+        "clamp": False,
+    }
+    part = frame.emit("tile.slice", operands, node, hint=hint, attrs=attrs)
+    if 1 in region.drop and region.shape[0] != 1:
+        row = (1, region.shape[0])
+        return frame.emit("tile.reshape", [part], node, hint=hint, attrs={"shape": row})
+    return part
+
+
+def element_of(
+    frame: Frame, source: Var, index: ast.expr, evaluate: Evaluate
+) -> list[Operand] | None:
+    """The indices of the one element that a subscript selects; ``None`` where it is a region."""
+    parts = subscripts_of(frame, source, index)
+    if len(parts) < _rank(source) or any(isinstance(part, ast.Slice) for part in parts):
+        return None
+    return [
+        index_operand(frame, evaluate(frame, part), part, f"index {axis}")
+        for axis, part in enumerate(parts)
+    ]
+
+
+def region_of(frame: Frame, source: Var, index: ast.expr, evaluate: Evaluate) -> Region:
     """What a subscript selects: slices keep their axis, numbers drop it, the rest is whole."""
-    assert isinstance(tensor.type, TensorType)
-    parts = subscripts_of(frame, tensor, index)
+    assert isinstance(source.type, TensorType | TileType)
+    parts = subscripts_of(frame, source, index)
     drop = tuple(axis for axis, part in enumerate(parts) if not isinstance(part, ast.Slice))
     offsets: list[Operand] = []
     shape: list[int] = []
-    for axis, dim in enumerate(tensor.type.shape):
+    for axis, dim in enumerate(source.type.shape):
         start, extent = part_of(frame, parts[axis], evaluate) if axis < len(parts) else (0, None)
+        known = isinstance(start, int) and not isinstance(start, bool)
+        if known and start < 0:  # type: ignore[operator]
+            raise frame.error(
+                InvalidOperationError,
+                index,
+                f"axis {axis} of the region starts at {start}; indices count from 0 and cannot be "
+                "negative",
+            )
         if extent is None:
-            if not isinstance(dim, int) or isinstance(start, bool) or not isinstance(start, int):
+            if not isinstance(dim, int) or not known:
                 raise frame.error(
                     ParserSyntaxError,
                     index,
                     f"the extent of axis {axis} must be known when the kernel is compiled; write "
                     "a : a + 16",
                 )
+            assert isinstance(start, int)
             extent = dim - start
         if extent < 1:
             raise frame.error(
@@ -80,14 +116,20 @@ def region_of(frame: Frame, tensor: Var, index: ast.expr, evaluate: Evaluate) ->
     return Region(offsets, tuple(shape), drop)
 
 
-def subscripts_of(frame: Frame, tensor: Var, index: ast.expr) -> list[ast.expr]:
+def _rank(source: Var) -> int:
+    assert isinstance(source.type, TensorType | TileType)
+    return len(source.type.shape)
+
+
+def subscripts_of(frame: Frame, source: Var, index: ast.expr) -> list[ast.expr]:
     """What a subscript says of the first axes; the rest are whole."""
-    assert isinstance(tensor.type, TensorType)
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    rank = len(tensor.type.shape)
-    if len(parts) > rank:
+    if len(parts) > _rank(source):
+        what = "tensor" if isinstance(source.type, TensorType) else "tile"
         raise frame.error(
-            InvalidOperationError, index, f"{len(parts)} indices for a tensor of {rank} dimensions"
+            InvalidOperationError,
+            index,
+            f"{len(parts)} indices for a {what} of {_rank(source)} dimensions",
         )
     for part in parts:
         if isinstance(part, ast.Constant) and (part.value is Ellipsis or part.value is None):
@@ -129,16 +171,12 @@ def bounds_of(frame: Frame, part: ast.expr, evaluate: Evaluate) -> tuple[Value, 
     start: Value = 0 if part.lower is None else evaluate(frame, part.lower)
     if part.upper is None:
         return start, None
-    upper = part.upper
     # ``k : k + 16`` has a known extent although k is a run-time value.
-    if (
-        isinstance(upper, ast.BinOp)
-        and isinstance(upper.op, ast.Add)
-        and part.lower is not None
-        and ast.dump(upper.left) == ast.dump(part.lower)
-    ):
-        return start, evaluate(frame, upper.right)
-    stop = evaluate(frame, upper)
+    if part.lower is not None:
+        extent = constant_difference(frame, part.upper, part.lower)
+        if extent is not None:
+            return start, extent
+    stop = evaluate(frame, part.upper)
     if isinstance(start, int) and (isinstance(stop, int) or start == 0):
         return start, stop - start if isinstance(stop, int) else stop
     return start, difference(frame, stop, start, part)

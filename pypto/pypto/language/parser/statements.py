@@ -10,18 +10,13 @@ from typing import Any
 
 from pypto.ir.dtypes import DataType
 from pypto.ir.nodes import (
-    AttrValue,
     Direction,
     Op,
-    Operand,
     Return,
-    TensorType,
     TileType,
     Var,
 )
-from pypto.ir.typing_rules import show_shape, show_type
 from pypto.language import markers
-from pypto.language.parser.assigning import assign_whole, narrowed
 from pypto.language.parser.blocks import if_statement, with_statement
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
@@ -32,13 +27,10 @@ from pypto.language.parser.diagnostics.exceptions import (
 from pypto.language.parser.expressions import combine, evaluate
 from pypto.language.parser.frame import Frame, freeze
 from pypto.language.parser.loops import for_statement
-from pypto.language.parser.regions import is_whole, region_offsets
+from pypto.language.parser.regions import assign_region
 from pypto.language.parser.scalars import coerce, scalar_operand
 from pypto.language.parser.signature import annotation_value, tensor_type
-from pypto.language.parser.slices import region_of
 from pypto.language.parser.values import Value, is_tensor, is_tile, show_value
-from pypto.language.parser.views import assign_part, subscript_view
-from pypto.language.parser.windows import alias
 
 
 def block(frame: Frame, statements: Sequence[ast.stmt]) -> None:
@@ -107,64 +99,21 @@ def _bind(frame: Frame, target: ast.expr, value: Value, node: ast.stmt) -> None:
         for part, item in zip(target.elts, value, strict=True):
             _bind(frame, part, item, node)
     elif isinstance(target, ast.Subscript):
-        _assign_region(frame, target, value)
+        assign_region(frame, target, value)
     else:
         raise frame.error(
             UnsupportedFeatureError, target, f"cannot assign to {ast.unparse(target)!r} in a kernel"
         )
 
 
-def _assign_region(frame: Frame, target: ast.Subscript, value: Value) -> None:
-    """``out[:] = e`` and ``out[a:b, c:d] = tile``."""
-    tensor = evaluate(frame, target.value)
-    if not is_tensor(tensor):
-        raise frame.error(
-            InvalidOperationError, target, f"cannot write into {show_value(tensor)} with []"
-        )
-    if not is_tile(value) and not is_tensor(value):
-        raise frame.error(
-            ParserTypeError,
-            target,
-            f"what is written into a tensor must be a tile or a tensor, not {show_value(value)}",
-        )
-    assert isinstance(tensor.type, TensorType)
-    if is_tile(value):
-        if not frame.on_core:
-            raise frame.error(InvalidOperationError, target, "a tile can be stored on a core only")
-        offsets = region_offsets(frame, tensor.type, value, target.slice)
-        operands: list[Operand] = [value, *offsets, tensor]
-        result = frame.emit("tile.store", operands, target, hint=tensor.name)
-    elif not frame.on_core:
-        whole = is_whole(target.slice)
-        part = tensor if whole else subscript_view(frame, tensor, target, tensor.name, evaluate)
-        assign_part(frame, part, value, target)
-        return
-    elif is_whole(target.slice):
-        result = assign_whole(frame, tensor, value, target, tensor.name)
-    else:
-        result = _assemble_region(frame, tensor, value, target)
-    alias(frame, result, tensor)
-    frame.values.written.add(tensor)
-    if isinstance(target.value, ast.Name):
-        frame.env[target.value.id] = result
-
-
-def _assemble_region(frame: Frame, tensor: Var, value: Var, target: ast.Subscript) -> Var:
-    """``out[a:b] = value`` for a tensor-level value."""
-    region = region_of(frame, tensor, target.slice, evaluate)
-    if region.extents != value.type.shape:  # type: ignore[union-attr]
-        raise frame.error(
-            InvalidOperationError,
-            target,
-            f"a {show_type(value.type)} does not fill a region of {show_shape(region.extents)}",
-        )
-    source = narrowed(frame, value, tensor.type.dtype, target)
-    operands: list[Operand] = [tensor, *region.offsets, source]
-    attrs: dict[str, AttrValue] = {"shape": region.shape}
-    return frame.emit("tensor.assemble", operands, target, hint=tensor.name, attrs=attrs)
-
-
 def _augmented(frame: Frame, node: ast.AugAssign) -> None:
+    if isinstance(node.target, ast.Subscript):
+        # ``x[i] += 1`` reads the part, and then writes it.
+        place = ast.Subscript(node.target.value, node.target.slice, ast.Load())
+        left = evaluate(frame, ast.copy_location(place, node.target))
+        value = combine(frame, node.op, left, evaluate(frame, node.value), node)
+        assign_region(frame, node.target, value)
+        return
     if not isinstance(node.target, ast.Name):
         raise frame.error(
             UnsupportedFeatureError,

@@ -63,6 +63,27 @@ struct FiveExtents {
                   << int64_t{dim} - 5 << " of extent " << extent);
 }
 
+[[noreturn]] PTO_COLD inline void fault_index(const char* op, int dim, int64_t index,
+                                              int64_t extent) {
+  fault(FaultCode::GlobalBounds, op,
+        Message() << "index " << index << " is outside dimension " << int64_t{dim} - 5
+                  << " of extent " << extent);
+}
+
+// Where an element is.
+PTO_SHARED inline unsigned char* element_at(const char* op, const Window& whole,
+                                            const int64_t* indices, int64_t element) {
+  unsigned char* at = whole.data;
+#pragma GCC unroll 1
+  for (int i = 0; i < 5; ++i) {
+    if (indices[i] < 0 || indices[i] >= whole.shape[i]) {
+      fault_index(op, i, indices[i], whole.shape[i]);
+    }
+    at += indices[i] * whole.stride[i] * element;
+  }
+  return at;
+}
+
 // Faults unless the window lies inside one of the task's tensors. Views come from text that can be
 // edited by hand; this is what keeps such text from touching memory that is not the task's.
 PTO_SHARED inline void confine(const Window& window, int64_t element) {
@@ -140,6 +161,20 @@ class GlobalTensor {
   int64_t GetShape(int dim) const noexcept { return window_.shape[dim]; }
   int64_t GetStride(int dim) const noexcept { return window_.stride[dim]; }
   const sim::Window& window() const noexcept { return window_; }
+
+  T GetValue(const int64_t (&indices)[5]) const {
+    const unsigned char* at = sim::element_at("GetValue", window_, indices, sizeof(T));
+    if constexpr (sim::same_type<T, bool>) {
+      return *at != 0;  // memory may hold any byte, a bool must not
+    } else {
+      T value;
+      __builtin_memcpy(&value, at, sizeof(T));
+      return value;
+    }
+  }
+  void SetValue(const int64_t (&indices)[5], T value) const {
+    __builtin_memcpy(sim::element_at("SetValue", window_, indices, sizeof(T)), &value, sizeof(T));
+  }
 
  private:
   sim::Window window_;

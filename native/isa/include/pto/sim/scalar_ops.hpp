@@ -6,6 +6,7 @@
 
 #include "pto/sim/dtypes.hpp"
 #include "pto/sim/fault.hpp"
+#include "pypto_rt/scalar_power.h"
 
 namespace pto::scalar {
 
@@ -128,6 +129,17 @@ constexpr T shrsi(T a, T count) noexcept {
   return static_cast<T>(a >> bits<T>(count));
 }
 
+// Overflow wraps; a negative exponent has no whole number as its result.
+template <class T>
+inline T ipowi(T base, T exponent) {
+  if (__builtin_expect(exponent < 0, 0)) {
+    sim::fault(sim::FaultCode::Value, "ipowi",
+               sim::Message() << "integer power with the negative exponent "
+                              << static_cast<int64_t>(exponent));
+  }
+  return pypto_rt::integer_power<T>(base, exponent);
+}
+
 template <class T>
 constexpr T minsi(T a, T b) noexcept {
   return b < a ? b : a;
@@ -166,6 +178,11 @@ inline T divf(T a, T b) noexcept {
 template <class T>
 inline T negf(T a) noexcept {
   return static_cast<T>(-real<T>(a));
+}
+
+template <class T>
+inline T powf(T base, T exponent) noexcept {
+  return static_cast<T>(pypto_rt::float_power(real<T>(base), real<T>(exponent)));
 }
 
 // NaN if either is; -0 is less than +0.
