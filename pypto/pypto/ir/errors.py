@@ -19,12 +19,19 @@ class CompileError(Exception):
     """A program that cannot be compiled, and the place that makes it so.
 
     ``message`` names the culprit and what to do. ``span`` is ``None`` where no place is to blame.
+    ``related`` are other places that have to do with it, and what is there.
     """
 
-    def __init__(self, message: str, span: Span | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        span: Span | None = None,
+        related: tuple[tuple[Span, str], ...] = (),
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.span = span
+        self.related = related
 
 
 class VerifyError(CompileError):

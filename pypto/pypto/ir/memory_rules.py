@@ -25,7 +25,7 @@ _LOAD_SPACES = (MemorySpace.Vec, MemorySpace.Mat)
 # Where a tile can be copied to, by where it is.
 MOVES: Mapping[MemorySpace, tuple[MemorySpace, ...]] = {
     MemorySpace.Vec: (MemorySpace.Vec,),
-    MemorySpace.Mat: (MemorySpace.Left, MemorySpace.Right, MemorySpace.Vec, MemorySpace.Bias),
+    MemorySpace.Mat: (MemorySpace.Left, MemorySpace.Right, MemorySpace.Vec),
     MemorySpace.Acc: (MemorySpace.Vec, MemorySpace.Mat),
 }
 
@@ -304,6 +304,7 @@ def tile_move(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Ty
     tile, space = type_of(operands[0]), _space(attrs)
     if not isinstance(tile, TileType):
         raise IrTypeError(f"argument 1 is a {show_type(tile)}, not a tile; load it with pl.load")
+    _refuse_bias(space)
     legal = MOVES.get(tile.space, ())
     if space not in legal:
         ways = ", ".join(s.name for s in legal) or "nowhere"
@@ -314,11 +315,20 @@ def tile_move(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Ty
     return TileType(tile.shape, tile.dtype, space, tile.valid)
 
 
+def _refuse_bias(space: MemorySpace) -> None:
+    if space is MemorySpace.Bias:
+        raise IrTypeError(
+            "no operation reads tiles in Bias; move the product to Vec and add the bias there "
+            "with pl.col_expand_add"
+        )
+
+
 def tile_create(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """A tile whose contents are undefined."""
     shape, space = tile_extents(attrs), _space(attrs)
     if space is MemorySpace.DDR:
         raise IrTypeError("a tile cannot live in DDR; use pl.create_tensor in the orchestration")
+    _refuse_bias(space)
     return TileType(shape, _dtype(attrs), space, shape)
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pypto.ir.errors import CompileError
+from pypto.ir.nodes import Span
 
 
 class ToolchainUnavailable(RuntimeError):
@@ -129,4 +130,10 @@ def located(sources: SourceMap) -> Iterator[None]:
         place = None if span is None else locate(sources, span.unit, span.line, span.column)
         if place is None:
             raise
-        raise type(error)(f"{place}: {error.message}", span) from error
+        notes = [_note(sources, where, text) for where, text in error.related]
+        raise type(error)("\n    ".join([f"{place}: {error.message}", *notes]), span) from error
+
+
+def _note(sources: SourceMap, span: Span, text: str) -> str:
+    place = locate(sources, span.unit, span.line, span.column)
+    return text if place is None else f"{place}: {text}"

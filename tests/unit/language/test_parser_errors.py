@@ -137,6 +137,21 @@ CASES = {
         errors.InvalidOperationError,
         "cannot move from Vec to Left; from Vec a tile can go to Vec",
     ),
+    "move to the bias table": (
+        scope(
+            """\
+            b = pl.load(x, [0, 0], [1, 64], target_memory=pl.Mem.Mat)
+            u = @@pl.move(b, pl.Mem.Bias)"""
+        ),
+        errors.InvalidOperationError,
+        "pl.move: no operation reads tiles in Bias; move the product to Vec and add the bias "
+        "there with pl.col_expand_add",
+    ),
+    "a tile in the bias table": (
+        scope("u = @@pl.create_tile([1, 64], dtype=pl.FP32, target_memory=pl.Mem.Bias)"),
+        errors.InvalidOperationError,
+        "no operation reads tiles in Bias",
+    ),
     "load into the accumulator": (
         scope("u = @@pl.load(x, [0, 0], [16, 16], target_memory=pl.Mem.Acc)"),
         errors.InvalidOperationError,

@@ -159,7 +159,20 @@ def test_a_tile_that_is_too_large_is_named_with_its_line(
     assert caught.value.span.line == 2
 
 
-def test_too_many_tiles_at_once_are_named(kit: SimpleNamespace, limits: TargetLimits) -> None:
+def test_a_tile_that_is_too_large_is_told_with_one_that_fits(
+    kit: SimpleNamespace, limits: TargetLimits
+) -> None:
+    x = kit.tensor("x", 512, 512)
+    b = kit.Body()
+    b.load(x, shape=(512, 512))
+    message = "851968 bytes too many; use a smaller tile, such as [128, 256]"
+    with pytest.raises(CompileError, match=re.escape(message)):
+        planned(kit.incore([x], b.stmts), limits)
+
+
+def test_too_many_tiles_at_once_are_named_with_their_lines(
+    kit: SimpleNamespace, limits: TargetLimits
+) -> None:
     x, out = kit.tensor("x", 128, 128), kit.tensor("out", 128, 128)
     b = kit.Body()
     tiles = [b.load(x, shape=(128, 128)) for _ in range(4)]
@@ -167,10 +180,49 @@ def test_too_many_tiles_at_once_are_named(kit: SimpleNamespace, limits: TargetLi
     for tile in tiles[1:]:
         total = b.op("tile.add", total, tile)
     b.store(total, out)
-    with pytest.raises(CompileError, match=r"262144 bytes together, but a2a3 has 196608") as caught:
+    with pytest.raises(CompileError) as caught:
         planned(kit.incore([x, out], b.stmts, [out]), limits)
-    assert caught.value.span is not None
-    assert caught.value.span.line == 5, "the fourth tile is the one that does not fit"
+    error = caught.value
+    assert error.message == (
+        "tile tile (fp32 [128, 128]) takes 65536 bytes of Vec memory beside 3 that are still "
+        "needed: 262144 bytes together, but a2a3 has 196608: 65536 bytes too many; use smaller "
+        "tiles or fewer at once"
+    )
+    assert error.span is not None
+    assert error.span.line == 5, "the fourth tile is the one that does not fit"
+    assert [(span.line, text) for span, text in error.related] == [
+        (line, "tile tile (fp32 [128, 128]) takes 65536 bytes") for line in (2, 3, 4)
+    ]
+
+
+def test_of_many_tiles_the_largest_are_named(kit: SimpleNamespace, limits: TargetLimits) -> None:
+    x, out = kit.tensor("x", 64, 64), kit.tensor("out", 64, 64)
+    b = kit.Body()
+    tiles = [b.load(x, shape=(64, 64)) for _ in range(16)]
+    for tile in tiles:
+        b.store(tile, out)
+    with pytest.raises(CompileError) as caught:
+        planned(kit.incore([x, out], b.stmts, [out]), limits)
+    assert [text for _span, text in caught.value.related] == [
+        *["tile tile (fp32 [64, 64]) takes 16384 bytes"] * 6,
+        "6 more tiles take 98304 bytes",
+    ]
+
+
+def test_small_tiles_move_out_of_the_way_of_a_large_one(
+    kit: SimpleNamespace, limits: TargetLimits
+) -> None:
+    # Placed in order of use, the small tile in the middle would leave no gap for the large one.
+    x, out = kit.tensor("x", 512, 128), kit.tensor("out", 512, 128)
+    b = kit.Body()
+    first = b.load(x, 0, 0, shape=(128, 128))
+    small = b.load(x, 128, 0, shape=(1, 128))
+    b.store(first, out)
+    large = b.load(x, 0, 0, shape=(320, 128))
+    b.store(large, out)
+    b.store(small, out, 500, 0)
+    program = kit.incore([x, out], b.stmts, [out])
+    check(kit, program, limits, x=values(512, 128), out=values(512, 128))
 
 
 class RandomFunction:
