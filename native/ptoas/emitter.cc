@@ -233,7 +233,9 @@ class FunctionEmitter {
       const auto i = static_cast<std::size_t>(index - '0');
       call += text(i == 0 ? op.outs[0] : op.ins[i - 1]);
     }
-    if (op.attribute_value != nullptr) call += ", " + std::string(op.attribute_value->cpp);
+    if (op.attribute_value != nullptr && !op.attribute_value->cpp.empty()) {
+      call += ", " + std::string(op.attribute_value->cpp);
+    }
     line(call + ");");
   }
 

@@ -41,6 +41,13 @@ constexpr AttributeValue kRoundModes[] = {
 };
 constexpr AttributeSpec kRounding{"rmode", "round_mode", kRoundModes, 1};
 
+constexpr AttributeValue kAtomicTypes[] = {
+    {"atomic_none", ""},
+    {"atomic_add", "pto::AtomicType::AtomicAdd",
+     kFloats | bit(Element::I32) | bit(Element::I16) | bit(Element::I8)},
+};
+constexpr AttributeSpec kAtomicity{"atomicType", "atomic_type", kAtomicTypes};
+
 // Shapes that many rows share. Operand 0 is the destination.
 
 constexpr InstructionSpec unary(std::string_view mnemonic, std::string_view call, Elements on) {
@@ -138,7 +145,8 @@ constexpr InstructionSpec kInstructions[] = {
      "TSTORE",
      "01",
      {partition("partition"), tile("tile", kAny, kVec | bit(Space::Mat) | bit(Space::Acc))},
-     {{{rules::same_or_narrowed, {0, 1}}, {rules::tile_matches_partition, {1, 0}}}}},
+     {{{rules::same_or_narrowed, {0, 1}}, {rules::tile_matches_partition, {1, 0}}}},
+     &kAtomicity},
 
     // Between on-chip memories and shapes.
     {"pto.tmov",

@@ -43,7 +43,8 @@ constexpr std::size_t kMaxRules = 5;
 
 struct AttributeValue {
   std::string_view name;  // in .pto text
-  std::string_view cpp;   // the argument in emitted text
+  std::string_view cpp;   // the argument in emitted text; "": none
+  Elements result = static_cast<Elements>(~0u);  // what the destination may hold
 };
 
 struct AttributeSpec {
@@ -60,7 +61,7 @@ struct InstructionSpec {
   std::string_view arguments;
   std::array<OperandSpec, kMaxOperands> operands;
   std::array<Rule, kMaxRules> rules{};
-  const AttributeSpec* attribute = nullptr;  // its value is the call's last argument
+  const AttributeSpec* attribute = nullptr;  // its value may be the call's last argument
 
   std::size_t sources() const;
 };

@@ -267,6 +267,12 @@ void FunctionVerifier::check_attribute(InstructionOp& op) {
   for (const AttributeValue& value : spec->values) {
     if (op.attribute->kind == spec->kind && op.attribute->value == value.name) {
       op.attribute_value = &value;
+      const Element element = element_of(op.out_types[0].type);
+      if (!contains(value.result, element)) {
+        report(op.attribute->position, std::string(value.name) + " works on " +
+                                           names_of(value.result) + ", not " +
+                                           quoted(info(element).name));
+      }
       return;
     }
     known += (known.empty() ? "" : ", ") + std::string(value.name);

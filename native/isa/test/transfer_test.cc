@@ -1,4 +1,6 @@
 // Moves: global memory and back in every stride, between tiles, reshapes, transposes, padding.
+#include <thread>
+
 #include "on_core.h"
 
 using namespace pto;
@@ -179,6 +181,57 @@ void check_padding(T want) {
   }
 }
 
+// Stores that add, of several threads at once: whole numbers, so that the sum is exact.
+template <class To, class From>
+void check_atomic_add(From addend) {
+  constexpr int kThreads = 4;
+  constexpr int kRounds = 50;
+  std::vector<To> to(8 * 40, static_cast<To>(3));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      const std::vector<From> from(20, addend);
+      for (int i = 0; i < kRounds; ++i) {
+        for (size_t row = 0; row < 8; ++row) {
+          sim::run_add_atomically<To, From>(to.data() + row * 40, from.data(), nullptr, 20);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < to.size(); ++i) {
+    const double added = i % 40 < 20 ? kThreads * kRounds * number(addend) : 0;
+    CHECK(number(to[i]) == 3 + added);
+  }
+}
+
+template <class T>
+void store_adds(int64_t rows, int64_t cols) {
+  std::vector<T> to(8 * 64);
+  Random random(5);
+  for (T& element : to) element = random.value<T>();
+  const std::vector<T> before = to;
+  Image<Rows<T, 8, 32>> image(9);
+  CHECK_RUNS([&] {
+    Rows<T, 8, 32> tile(rows, cols);
+    TASSIGN(tile, 0);
+    image.put(tile);
+    const GlobalTensor<T, Shape<>, Stride<>> global(to.data(), Shape<>(1, 1, 1, rows, cols),
+                                                    Stride<>(0, 0, 0, 64, 2));
+    TSTORE(global, tile, AtomicType::AtomicAdd);
+    TSTORE(global, tile, AtomicType::AtomicAdd);
+  });
+  for (int64_t i = 0; i < 8 * 64; ++i) {
+    const int64_t r = i / 64;
+    const int64_t c = i % 64 / 2;
+    T want = before[static_cast<size_t>(i)];
+    if (r < rows && c < cols && i % 2 == 0) {
+      want = sim::sum_of(sim::sum_of(want, image.at(r, c)), image.at(r, c));
+    }
+    CHECK(same_bits(to[static_cast<size_t>(i)], want));
+  }
+}
+
 void concatenation() {
   using A = Rows<float, 5, 8>;
   using B = Rows<float, 5, 24>;
@@ -319,6 +372,18 @@ int main() {
   });
   planes_become_rows();
   store_narrows();
+  store_adds<float>(8, 32);
+  store_adds<half>(3, 7);
+  store_adds<bfloat16_t>(8, 1);
+  store_adds<int32_t>(1, 32);
+  store_adds<int16_t>(8, 31);
+  store_adds<int8_t>(7, 32);
+  check_atomic_add<float>(2.0f);
+  check_atomic_add<half>(static_cast<half>(2.0f));
+  check_atomic_add<half>(1.0f);
+  check_atomic_add<bfloat16_t>(static_cast<bfloat16_t>(1.0f));
+  check_atomic_add<int32_t>(int32_t{-7});
+  check_atomic_add<int16_t>(int16_t{5});
   concatenation();
   windows_must_lie_inside();
   reshape_without_address_aliases();

@@ -199,6 +199,33 @@ void attributes_choose_the_mode() {
   CHECK_HOLDS(with("{mode = #pto<round_mode TRUNC>}"), "has only the attribute rmode");
 }
 
+void a_store_may_add() {
+  const auto with = [](Element element, const std::string& attribute) {
+    const std::string tile = tile_text(Space::Vec, element, 8, 32);
+    const std::string name(info(element).name);
+    const std::string view = "!pto.tensor_view<?x?x" + name + ">";
+    const std::string part = "!pto.partition_tensor_view<8x32x" + name + ">";
+    return assembled(
+        "module attributes {pto.target_arch = \"a2a3\"} { func.func @f(%p: !pto.ptr<" + name + ">, %n: index) {\n" +
+        "%zero = arith.constant 0 : index\n%eight = arith.constant 8 : index\n" +
+        "%wide = arith.constant 32 : index\n%c0 = arith.constant 0 : i64\n" +
+        "%v = pto.make_tensor_view %p, shape = [%n, %wide], strides = [%wide, %n] : " + view +
+        "\n%t = pto.alloc_tile addr = %c0 : " + tile +
+        "\n%w = pto.partition_view %v, offsets = [%zero, %zero], sizes = [%eight, %wide] : " +
+        view + " -> " + part + "\npto.tstore ins(%t : " + tile + ") outs(%w : " + part + ") " +
+        attribute + "\nreturn } }");
+  };
+  const std::string add = "{atomicType = #pto<atomic_type atomic_add>}";
+  for (const Element element : {Element::F32, Element::F16, Element::BF16, Element::I32}) {
+    CHECK_HOLDS(with(element, add), ", pto::AtomicType::AtomicAdd);");
+  }
+  const std::string none = with(Element::F32, "{atomicType = #pto<atomic_type atomic_none>}");
+  CHECK_EQ(none, with(Element::F32, ""));
+  CHECK(none.find("Atomic") == std::string::npos);
+  CHECK_HOLDS(with(Element::UI8, add),
+              "error: atomic_add works on f32, f16, bf16, i8, i16, i32, not 'ui8'");
+}
+
 }  // namespace
 
 int main() {
@@ -215,5 +242,6 @@ int main() {
   strings_are_escaped();
   old_operand_spelling();
   attributes_choose_the_mode();
+  a_store_may_add();
   return result();
 }

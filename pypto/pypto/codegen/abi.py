@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from pypto.ir.errors import CompileError
 from pypto.ir.nodes import (
@@ -10,18 +12,24 @@ from pypto.ir.nodes import (
     DynDim,
     Function,
     MemorySpace,
+    Op,
     ScalarType,
     TensorType,
     TileType,
     Var,
 )
-from pypto.ir.passes.rewrite import bindings
+from pypto.ir.passes.rewrite import bindings, walk
 
 # What one task carries, and what a whole program takes.
 MAX_TENSORS = 32
 MAX_SCALARS = 16
 MAX_ENTRY_TENSORS = 256
 MAX_ENTRY_SCALARS = 128
+
+# What a kernel may ask about where it runs, and the field of the runtime's that says it.
+PLACES: Mapping[str, str] = MappingProxyType(
+    {"tile.get_block_idx": "block_idx", "tile.get_block_num": "block_num"}
+)
 
 _CUBE_SPACES = (MemorySpace.Mat, MemorySpace.Left, MemorySpace.Right, MemorySpace.Acc)
 
@@ -33,7 +41,8 @@ class KernelAbi:
     A task's payload is every tensor, then every scalar, each in the order of declaration. The
     function in the `.pto` text takes `parameters` in the order of declaration, then one index for
     each of `extents`, the run-time extents (tensor, axis) of its tensors, then one for each of
-    `strides`, the run-time strides (tensor, axis) of those that may be parts of larger ones.
+    `strides`, the run-time strides (tensor, axis) of those that may be parts of larger ones, then
+    the `places` that it asks for: which block it is, and of how many.
     """
 
     parameters: tuple[Var, ...]
@@ -42,6 +51,7 @@ class KernelAbi:
     extents: tuple[tuple[Var, int], ...]
     strides: tuple[tuple[Var, int], ...]
     signature: tuple[Direction, ...]
+    places: tuple[str, ...] = ()
 
 
 def abi_of(
@@ -75,7 +85,9 @@ def abi_of(
         for axis in v.type.run_time_strides
     )
     directions = tuple(p.direction for p in function.params if isinstance(p.var.type, TensorType))
-    return KernelAbi(parameters, tensors, scalars, extents, strides, directions)
+    used = {stmt.op for stmt in walk(function.body) if isinstance(stmt, Op)}
+    places = tuple(op for op in PLACES if op in used)
+    return KernelAbi(parameters, tensors, scalars, extents, strides, directions, places)
 
 
 def core_type(function: Function) -> str:

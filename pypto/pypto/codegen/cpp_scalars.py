@@ -165,6 +165,22 @@ int64_t advanced(int64_t value, int64_t step) {
 """,
 )
 
+_ELEMENT = Helper(
+    "element",
+    """\
+// An element of an array; where there is none the run ends.
+template <class T, int N>
+T& element(T (&array)[N], int64_t index) {
+  if (index >= 0 && index < N) return array[index];
+  char message[96];
+  __builtin_snprintf(message, sizeof message, "index %lld is outside the array of %d",
+                     static_cast<long long>(index), N);
+  rt_report_fatal(message);
+  return array[0];
+}
+""",
+)
+
 HELPERS: tuple[Helper, ...] = (
     _FLOOR_DIV,
     _FLOOR_MOD,
@@ -176,6 +192,7 @@ HELPERS: tuple[Helper, ...] = (
     _EXTENT,
     _STEP,
     _ADVANCED,
+    _ELEMENT,
 )
 
 _WRAPPING = "wrapped<$T>(static_cast<uint64_t>($0) {} static_cast<uint64_t>($1))"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pypto.codegen.abi import KernelAbi
+from pypto.codegen.abi import PLACES, KernelAbi
 from pypto.ir.nodes import TensorType, Var
 
 BODY_BEGINS = "// --- ptoas-generated code ---"
@@ -35,6 +35,10 @@ def kernel_wrapper(abi: KernelAbi, symbol: str, ptoas_cpp: str) -> str:
         f"static_cast<int64_t>({tensors[var]}->shapes[{axis}])" for var, axis in abi.extents
     ]
     arguments += [f"{tensors[var]}->strides[{axis}]" for var, axis in abi.strides]
+    arguments += [
+        f"static_cast<int32_t>(pypto_rt::local_context(args)->{PLACES[place]})"
+        for place in abi.places
+    ]
     call = f"    {symbol}(" + (",\n" + " " * (5 + len(symbol))).join(arguments) + ");"
     lines = [
         '#include "pypto_rt/kernel_abi.h"',

@@ -9,6 +9,7 @@ from pypto.codegen.cpp_scalars import ENDS_THE_RUN, HELPERS, cpp_expression, cpp
 from pypto.codegen.dispatch import Dispatch
 from pypto.codegen.literals import cpp_literal
 from pypto.codegen.names import Names, identifier
+from pypto.codegen.scheduling import created_array, element, may_miss, schedule_lines
 from pypto.ir.errors import CompileError
 from pypto.ir.nodes import (
     Call,
@@ -17,6 +18,7 @@ from pypto.ir.nodes import (
     For,
     Function,
     If,
+    ManualScope,
     Op,
     Operand,
     Program,
@@ -127,10 +129,18 @@ class _Writer:
                     self._write_branch(stmt)
                 case Return():
                     pass  # the caller holds every tensor that can be returned
+                case ManualScope():
+                    # No block of its own: what it binds is used after it.
+                    self._line("rt_manual_begin();")
+                    self._write(stmt.body)
+                    self._line("rt_manual_end();")
                 case Scope():
                     raise CompileError("a scope was not outlined", stmt.span)
 
     def _write_op(self, op: Op) -> None:
+        if op.op == "array.write":
+            self._write_array(op)
+            return
         assert op.result is not None
         if op.op.startswith("scalar."):
             assert isinstance(op.result.type, ScalarType)
@@ -143,6 +153,12 @@ class _Writer:
             tensor, axis = self._value(op.operands[0]), op.attrs["axis"]
             name = self._new("s", op.result)
             self._line(f"const int64_t {name} = static_cast<int64_t>({tensor}.shapes[{axis}]);")
+        elif op.op == "task.none":
+            self._line(f"const TaskId {self._new('task', op.result)}{{}};")
+        elif op.op == "array.create":
+            self._line(created_array(op, self._new("a", op.result)))
+        elif op.op == "array.read":
+            self._read_array(op)
         elif op.op in ("tensor.read", "tensor.write"):
             self._write_element(op)
         elif op.op == "tensor.create":
@@ -174,6 +190,20 @@ class _Writer:
             return
         self._line(f"set_tensor_data<{type_}>({place}, {values[-1]});")
         self._values[op.result] = self._value(container)
+
+    def _read_array(self, op: Op) -> None:
+        assert op.result is not None and isinstance(op.result.type, ScalarType)
+        if may_miss(op):
+            self._at(op.span)
+        place = element(op.operands[0], op.operands[1], self._value)
+        type_ = cpp_type(op.result.type.dtype)
+        self._line(f"const {type_} {self._new('s', op.result)} = {place};")
+
+    def _write_array(self, op: Op) -> None:
+        array, index, value = op.operands
+        if may_miss(op):
+            self._at(op.span)
+        self._line(f"{element(array, index, self._value)} = {self._value(value)};")
 
     def _write_create(self, op: Op) -> None:
         assert op.result is not None and isinstance(op.result.type, TensorType)
@@ -223,13 +253,22 @@ class _Writer:
         self._tasks += 1
         self._line(f"CoreTaskArgs {params};")
         pairs = list(zip(call.operands, callee.params, strict=True))
+        schedule = call.schedule
+        tensors = [operand for operand, p in pairs if isinstance(p.var.type, TensorType)]
         for operand, param in pairs:
             if isinstance(param.var.type, TensorType):
-                self._line(f"{params}.{_ADD[param.direction]}({self._value(operand)});")
+                hidden = operand in schedule.no_deps
+                add = "add_no_dep" if hidden else _ADD[param.direction]
+                self._line(f"{params}.{add}({self._value(operand)});")
         for operand, param in pairs:
             if isinstance(param.var.type, ScalarType):
                 self._line(f"{params}.add_scalar({self._value(operand)});")
-        self._line(self._dispatches[call.callee].submission(params))
+        for line in schedule_lines(schedule, params, tensors, self._value):
+            self._line(line)
+        submission = self._dispatches[call.callee].submission(params)
+        if schedule.task is not None:
+            submission = f"const TaskId {self._new('task', schedule.task)} = {submission}"
+        self._line(submission)
         for result, position in zip(call.results, written_positions(callee), strict=True):
             self._values[result] = self._value(call.operands[position])
 

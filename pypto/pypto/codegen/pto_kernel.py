@@ -61,6 +61,8 @@ class KernelWriter:
     def __init__(self, program: Program, function: Function, abi: KernelAbi, arch: str) -> None:
         self.text = PtoText()
         self.arguments: list[tuple[str, str]] = []
+        # By operation, the name of what it says of where the kernel runs.
+        self.places: dict[str, str] = {}
         self._arch = arch
         self._roots = Roots(program, function.body, exchange=False)
         self._names: dict[Var, str] = {}
@@ -84,6 +86,11 @@ class KernelWriter:
                 name = self.text.new(f"arg{len(self.arguments)}")
                 known[key] = name
                 self.arguments.append((name, "index"))
+        for place in abi.places:
+            given = self.text.new(f"arg{len(self.arguments)}")
+            self.arguments.append((given, "i32"))
+            self.places[place] = self.text.new(place.removeprefix("tile.get_"))
+            self.text.head(f"{self.places[place]} = arith.index_cast {given} : i32 to index")
 
     # Values that operations are written with.
 
@@ -267,6 +274,9 @@ class KernelWriter:
             tensor, axis = op.operands[0], op.attrs["axis"]
             assert isinstance(tensor, Var) and isinstance(axis, int) and op.result is not None
             self._names[op.result] = self._extent(tensor, axis)
+        elif op.op in self.places:
+            assert op.result is not None
+            self._names[op.result] = self.places[op.op]
         elif op.op == "tensor.reshape":
             pass  # another view of the memory, made where it is used
         elif op.op.startswith("scalar."):

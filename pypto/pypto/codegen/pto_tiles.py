@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pypto.codegen.abi import PLACES
 from pypto.ir.dtypes import DataType
-from pypto.ir.nodes import Const, Op, Operand, TileType, Var
+from pypto.ir.nodes import AtomicType, Const, Op, Operand, TileType, Var
 from pypto.ir.ops import OPS
 from pypto.ir.window_rules import region_valid
 
@@ -140,8 +141,13 @@ def _load(writer: KernelWriter, op: Op) -> None:
 def _store(writer: KernelWriter, op: Op) -> None:
     tile, *offsets, tensor = op.operands
     part, type_ = writer.partition(tensor, offsets, _var(tile), op.span)
+    attribute = ""
+    if (atomic := op.attrs.get("atomic")) is not None:
+        assert isinstance(atomic, AtomicType)
+        attribute = f" {{atomicType = #pto<atomic_type {atomic.value}>}}"
     writer.text.line(
-        f"pto.tstore ins({writer.tile(tile)} : {writer.type(tile)}) outs({part} : {type_})",
+        f"pto.tstore ins({writer.tile(tile)} : {writer.type(tile)}) outs({part} : {type_})"
+        f"{attribute}",
         op.span,
     )
 
@@ -234,5 +240,9 @@ _FORMS: Mapping[str, Emitter] = MappingProxyType(
 # Every tile operation of the table; one that needs nothing special is elementwise in its first
 # operand.
 TILE_EMITTERS: Mapping[str, Emitter] = MappingProxyType(
-    {name: _FORMS.get(name, _elementwise) for name in OPS if name.startswith("tile.")}
+    {
+        name: _FORMS.get(name, _elementwise)
+        for name in OPS
+        if name.startswith("tile.") and name not in PLACES
+    }
 )

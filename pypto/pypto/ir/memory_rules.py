@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from pypto.ir.dtypes import BF16, BOOL, FP16, FP32, INDEX, DataType
+from pypto.ir.dtypes import BF16, BOOL, FP16, FP32, INDEX, INT8, INT16, INT32, DataType
 from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import (
+    AtomicType,
     AttrValue,
     Const,
     Dim,
@@ -21,6 +22,7 @@ from pypto.ir.nodes import (
 )
 from pypto.ir.typing_rules import MAX_RANK, show_shape, show_type, type_of
 
+_ATOMIC_DTYPES = (FP32, FP16, BF16, INT32, INT16, INT8)
 _LOAD_SPACES = (MemorySpace.Vec, MemorySpace.Mat)
 # Where a tile can be copied to, by where it is.
 MOVES: Mapping[MemorySpace, tuple[MemorySpace, ...]] = {
@@ -180,6 +182,7 @@ def tensor_assemble(operands: Sequence[Operand], attrs: Mapping[str, AttrValue])
         raise IrTypeError(f"a {show_type(source)} does not fill a region of {show_tuple(extents)}")
     check_region(target, operands[1:-1], extents, "writes")
     check_store_dtype(source, target)
+    _check_atomic(target, attrs)
     return target
 
 
@@ -194,6 +197,17 @@ def tensor_assign(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -
         )
     check_store_dtype(source, target)
     return target
+
+
+def _check_atomic(target: TensorType, attrs: Mapping[str, AttrValue]) -> None:
+    atomic = attrs.get("atomic", AtomicType.None_)
+    if atomic not in (AtomicType.None_, AtomicType.Add):
+        raise IrTypeError(f"atomic must be pl.AtomicType.Add or None_, not {atomic!r}")
+    if atomic is AtomicType.Add and target.dtype not in _ATOMIC_DTYPES:
+        names = ", ".join(str(dtype) for dtype in _ATOMIC_DTYPES)
+        raise IrTypeError(
+            f"cannot add atomically to a {show_type(target)}; its elements must be one of {names}"
+        )
 
 
 def check_store_dtype(source: Type, target: TensorType) -> None:
@@ -291,6 +305,7 @@ def tile_store(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> T
     if tile.space in (MemorySpace.Left, MemorySpace.Right, MemorySpace.Bias):
         raise IrTypeError(f"cannot store from {tile.space.name}; store from Vec, Mat or Acc")
     check_store_dtype(tile, target)
+    _check_atomic(target, attrs)
     rank = len(target.shape)
     if rank == 1 and tile.shape[0] != 1:
         raise IrTypeError(f"a {show_type(tile)} does not fit a {show_type(target)} of one axis")

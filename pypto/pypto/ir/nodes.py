@@ -49,6 +49,13 @@ class MemorySpace(enum.Enum):
     Bias = "bias"
 
 
+class AtomicType(enum.Enum):
+    """What a store does with what it finds."""
+
+    None_ = "atomic_none"  # overwrites it
+    Add = "atomic_add"  # adds to it, so that no addition of another core is lost
+
+
 class Direction(enum.Enum):
     """How a function uses a tensor parameter."""
 
@@ -183,6 +190,7 @@ AttrValue = (
     | str
     | DataType
     | MemorySpace
+    | AtomicType
     | tuple[int, ...]
     | tuple[int | None, ...]
     | tuple[str, ...]

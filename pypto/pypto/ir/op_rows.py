@@ -135,6 +135,7 @@ def rows() -> Iterator[OpSpec]:
         "",
         "The region of that shape at the offsets takes the last operand's values; the result is "
         "the first.",
+        optional=("atomic",),
     )
     yield OpSpec(
         "tensor.full",
@@ -190,6 +191,7 @@ def rows() -> Iterator[OpSpec]:
         "tstore",
         "",
         "The valid region of a tile into a tensor; the result is that tensor.",
+        optional=("atomic",),
     )
     yield OpSpec(
         "tile.move",

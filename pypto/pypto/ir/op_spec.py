@@ -36,6 +36,7 @@ class OpSpec:
     reference: str
     doc: str
     scratch: bool = False
+    optional: tuple[str, ...] = ()  # attributes that need not be there
     float_mnemonic: str = ""
 
     @property

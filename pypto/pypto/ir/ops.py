@@ -79,7 +79,7 @@ def infer_result(name: str, operands: Sequence[Operand], attrs: Mapping[str, Att
                 f"{show_type(given)}{remedy}"
             )
     missing = set(spec.attrs) - set(attrs)
-    if missing or set(attrs) - set(spec.attrs):
+    if missing or set(attrs) - {*spec.attrs, *spec.optional}:
         raise IrTypeError(
             f"{spec.public_name}: takes the attributes {sorted(spec.attrs)}, got {sorted(attrs)}"
         )

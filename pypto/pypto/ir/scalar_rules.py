@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pypto.ir.dtypes import BOOL, DataType
+from pypto.ir.dtypes import BOOL, TASK_ID, DataType
 from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import AttrValue, Const, Operand, ScalarType, Type
 from pypto.ir.typing_rules import Infer, show_type, type_of
@@ -14,6 +14,11 @@ def _scalar(operand: Operand, index: int) -> ScalarType:
     type_ = type_of(operand)
     if not isinstance(type_, ScalarType):
         raise IrTypeError(f"operand {index + 1} is a {show_type(type_)}, not a scalar")
+    if type_.dtype == TASK_ID:
+        raise IrTypeError(
+            "does not work on task ids, which are no numbers; name them in deps, keep them in a "
+            "pl.Array"
+        )
     return type_
 
 
@@ -90,6 +95,6 @@ def convert(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type
     """The same number in ``attrs['dtype']``; floats go to integers towards zero."""
     source, dtype = _scalar(operands[0], 0).dtype, attrs["dtype"]
     assert isinstance(dtype, DataType)
-    if BOOL in (source, dtype):
+    if BOOL in (source, dtype) or dtype == TASK_ID:
         raise IrTypeError(f"cannot convert {source} to {dtype}")
     return ScalarType(dtype)

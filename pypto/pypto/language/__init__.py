@@ -16,11 +16,12 @@ from pypto.ir.dtypes import (
     INT16,
     INT32,
     INT64,
+    TASK_ID,
     UINT8,
     DataType,
 )
-from pypto.ir.nodes import FunctionKind, MemorySpace, TensorLayout
-from pypto.language import tensor, tile
+from pypto.ir.nodes import AtomicType, FunctionKind, MemorySpace, TensorLayout
+from pypto.language import array, tensor, tile
 from pypto.language.computation import (
     abs,
     add,
@@ -117,6 +118,7 @@ from pypto.language.functions import (
 )
 from pypto.language.markers import (
     RUNTIME,
+    Array,
     DynVar,
     InOut,
     Level,
@@ -124,6 +126,8 @@ from pypto.language.markers import (
     Out,
     PadValue,
     Scalar,
+    SplitMode,
+    TaskId,
     Tensor,
     Tile,
     TileView,
@@ -132,6 +136,17 @@ from pypto.language.markers import (
 )
 from pypto.language.program_style import function, inline, program
 from pypto.language.program_text import loads, parse
+from pypto.language.scheduling import (
+    cluster,
+    cross_core_slot,
+    dump_tag,
+    manual_scope,
+    no_dep,
+    split,
+    spmd,
+    spmd_submit,
+    submit,
+)
 
 if TYPE_CHECKING:
     from pypto.jit import jit
@@ -166,7 +181,10 @@ __all__ = [
     "INT64",
     "ND",
     "RUNTIME",
+    "TASK_ID",
     "UINT8",
+    "Array",
+    "AtomicType",
     "DataType",
     "DynVar",
     "FunctionType",
@@ -178,6 +196,8 @@ __all__ = [
     "Out",
     "PadValue",
     "Scalar",
+    "SplitMode",
+    "TaskId",
     "Tensor",
     "TensorLayout",
     "Tile",
@@ -187,9 +207,11 @@ __all__ = [
     "adds",
     "and_",
     "ands",
+    "array",
     "assemble",
     "at",
     "cast",
+    "cluster",
     "col_expand",
     "col_expand_add",
     "col_expand_div",
@@ -208,8 +230,10 @@ __all__ = [
     "cos",
     "create_tensor",
     "create_tile",
+    "cross_core_slot",
     "div",
     "divs",
+    "dump_tag",
     "dynamic",
     "exp",
     "fillpad",
@@ -223,6 +247,7 @@ __all__ = [
     "loads",
     "log",
     "lrelu",
+    "manual_scope",
     "matmul",
     "matmul_acc",
     "max",
@@ -235,6 +260,7 @@ __all__ = [
     "mul",
     "muls",
     "neg",
+    "no_dep",
     "not_",
     "or_",
     "ors",
@@ -267,11 +293,15 @@ __all__ = [
     "shrs",
     "sin",
     "slice",
+    "split",
+    "spmd",
+    "spmd_submit",
     "sqrt",
     "static_assert",
     "static_print",
     "store",
     "sub",
+    "submit",
     "subs",
     "tensor",
     "tile",

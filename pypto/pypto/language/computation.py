@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pypto.ir.dtypes import DataType
+from pypto.ir.nodes import AtomicType
 from pypto.language.functions import Value, kernel_only
 from pypto.language.markers import PadValue
 
@@ -320,13 +321,21 @@ def slice(
 
 
 @kernel_only
-def assemble(target: Value, source: Value, offset: Value, shape: Value = None) -> Value:
+def assemble(
+    target: Value,
+    source: Value,
+    offset: Value,
+    shape: Value = None,
+    *,
+    atomic: AtomicType = AtomicType.None_,
+) -> Value:
     """Writes ``source`` into ``target`` at ``offset``; the result is the target.
 
     The target is a tensor and the source a tile or a tensor-level value, or both are tiles: then
     the source's valid region is written, also from Acc or Mat into a tile in Vec, and from Acc
     into one in Mat. ``shape`` is the region's where a tensor-level value has fewer axes than the
-    tensor; if left out, it lacks the first ones. On a core only.
+    tensor; if left out, it lacks the first ones. ``atomic`` is ``pl.store``'s, where the target is
+    a tensor. On a core only.
     """
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 from pypto.ir.dtypes import FP32, DataType
-from pypto.ir.nodes import MemorySpace
+from pypto.ir.nodes import AtomicType, MemorySpace
 from pypto.language.markers import Level
 
 _P = ParamSpec("_P")
@@ -45,9 +45,19 @@ def at(
     *,
     optimizations: Value = None,
     deps: Value = None,
+    no_dep_args: Value = None,
+    dumps: Value = None,
+    allow_early_resolve: bool = False,
     name_hint: str = "",
+    windowize: bool = False,
 ) -> Value:
-    """``with pl.at(level=pl.Level.CORE_GROUP):`` runs its block on one core group."""
+    """``with pl.at(level=pl.Level.CORE_GROUP):`` runs its block on one core group, as one task.
+
+    ``as tid`` names the task. ``deps`` is a list of tasks that complete before it: ids, arrays of
+    them, and ``None``. The tensors of ``no_dep_args`` order it against no other task, those of
+    ``dumps`` are shown where arguments are dumped. ``optimizations`` lists ``pl.split`` and
+    ``pl.cross_core_slot``; like ``allow_early_resolve`` and ``windowize`` it changes no result.
+    """
 
 
 @kernel_only
@@ -135,9 +145,18 @@ def load(
 
 
 @kernel_only
-def store(tile: Value, offsets: Value, output_tensor: Value, shapes: Value = None) -> Value:
+def store(
+    tile: Value,
+    offsets: Value,
+    output_tensor: Value,
+    shapes: Value = None,
+    *,
+    atomic: AtomicType = AtomicType.None_,
+) -> Value:
     """Writes a tile's valid region into a tensor at ``offsets``; the result is that tensor.
 
+    With ``pl.AtomicType.Add`` it is added to what is there, and no addition of another core is
+    lost; for elements of FP32, FP16, BF16, INT32, INT16 and INT8.
     ``shapes``, if given, is the region's shape in the tensor: the tile's, with 1 in front of it.
     """
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from pypto.ir.dtypes import DataType
+from pypto.ir.dtypes import TASK_ID, DataType
 from pypto.ir.nodes import Direction, MemorySpace, TensorLayout
 
 
@@ -19,6 +19,14 @@ class Level(enum.Enum):
     """Where a ``pl.at`` block runs."""
 
     CORE_GROUP = "core_group"
+
+
+class SplitMode(enum.Enum):
+    """How ``pl.split`` divides vector work: which halves of a tile the two vector cores take."""
+
+    NONE = "none"
+    UP_DOWN = "up_down"
+    LEFT_RIGHT = "left_right"
 
 
 class PadValue(enum.Enum):
@@ -165,6 +173,26 @@ class Scalar:
 
     def __class_getitem__(cls, dtype: object) -> Scalar:
         return cls(_dtype("pl.Scalar", dtype))
+
+
+TaskId = Scalar(TASK_ID)
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """``pl.Array[n, dtype]``: an array of scalars in orchestration code, for local variables."""
+
+    size: int
+    dtype: DataType
+
+    def __class_getitem__(cls, params: object) -> Array:
+        items = params if isinstance(params, tuple) else (params,)
+        if len(items) != 2:
+            raise TypeError("pl.Array takes [size, dtype], such as pl.Array[4, pl.TASK_ID]")
+        size, dtype = items
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise TypeError(f"pl.Array: the size must be a positive int, not {size!r}")
+        return cls(size, _dtype("pl.Array", dtype))
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ from pypto.language.computation import (
 )
 from pypto.language.functions import create_tile as create
 from pypto.language.functions import full, load, move, read, store, write
+from pypto.language.scheduling import get_block_idx, get_block_num
 
 __all__ = [
     "abs",
@@ -105,6 +106,8 @@ __all__ = [
     "fmod",
     "fmods",
     "full",
+    "get_block_idx",
+    "get_block_num",
     "load",
     "log",
     "lrelu",

@@ -317,13 +317,13 @@ def statements(x: pl.Tensor, out: pl.Out[pl.Tensor]):
 def test_assignments_of_every_kind(lang):
     program = lang.parse(statements, x=lang.tensor(32, 64), out=lang.tensor(16, 64))
     assert [line.strip() for line in lang.lines(program)] == [
-        "with pl.at(level=pl.Level.CORE_GROUP):",
+        "with pl.at(level=pl.Level.CORE_GROUP) as first:",
         "t = pl.tile.load(x, 3, 0, shape=[16, 64])",
         "create = pl.tile.create(dtype=pl.FP32, shape=[16, 64])",
         "t_1 = pl.tile.sub(t, create)",
         "muls = pl.tile.muls(t_1, 3.0)",
         "out_1 = pl.tile.store(muls, 0, 0, out)",
-        "with pl.at(level=pl.Level.CORE_GROUP):",
+        "with pl.at(level=pl.Level.CORE_GROUP, deps=[first]):",
         "pass",
         "return out",
     ]

@@ -26,7 +26,7 @@ from pypto.ir.nodes import (
 )
 
 # The operand that the result of an operation is another name of.
-_ALIASED_OPERAND = {
+ALIASED_OPERAND = {
     "tile.store": -1,
     "tensor.assign": 0,
     "tensor.assemble": 0,
@@ -62,8 +62,8 @@ class Roots:
     def _collect(self, body: Sequence[Stmt]) -> None:
         for stmt in body:
             match stmt:
-                case Op() if stmt.op in _ALIASED_OPERAND and stmt.result is not None:
-                    operand = stmt.operands[_ALIASED_OPERAND[stmt.op]]
+                case Op() if stmt.op in ALIASED_OPERAND and stmt.result is not None:
+                    operand = stmt.operands[ALIASED_OPERAND[stmt.op]]
                     if isinstance(operand, Var):
                         self._parents[stmt.result] = operand
                 case Call():

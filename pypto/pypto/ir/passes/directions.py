@@ -12,6 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from pypto.ir.nodes import (
+    AtomicType,
     Call,
     Direction,
     Function,
@@ -23,7 +24,7 @@ from pypto.ir.nodes import (
     TensorType,
     Var,
 )
-from pypto.ir.passes.aliases import Roots, written_positions
+from pypto.ir.passes.aliases import ALIASED_OPERAND, Roots, written_positions
 from pypto.ir.passes.rewrite import fresh, walk, with_bodies
 from pypto.ir.passes.target import TargetLimits
 
@@ -33,6 +34,9 @@ def accesses(program: Program, body: Sequence[Stmt], roots: Roots) -> tuple[set[
     read: set[Var] = set()
     written: set[Var] = set()
     for stmt in walk(body):
+        if isinstance(stmt, Op) and stmt.attrs.get("atomic") is AtomicType.Add:
+            target = stmt.operands[ALIASED_OPERAND[stmt.op]]
+            read.update({roots[target]} if isinstance(target, Var) else ())
         match stmt:
             case Op(op="tile.load" | "tensor.read"):
                 read.update(roots[o] for o in stmt.operands[:1] if isinstance(o, Var))

@@ -198,7 +198,8 @@ class ScopeLowering:
         if moves:
             tile = self._at.tile_op("tile.reshape", (tile,), source.name, op.span, shape=region)
         self._at.drop_loaded()
-        self._at.emit("tile.store", (tile, *offsets, target), op.result, op.span)
+        atomic = {key: value for key, value in op.attrs.items() if key == "atomic"}
+        self._at.emit("tile.store", (tile, *offsets, target), op.result, op.span, **atomic)
 
     def _lower_slice(self, op: Op) -> None:
         """Loaded here, for it is a copy, and to wherever it is read."""

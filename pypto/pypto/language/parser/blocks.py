@@ -1,21 +1,12 @@
-"""``with pl.at`` and ``if``."""
+"""``if``: a branch taken now, or one of the program."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from pypto.ir.nodes import FunctionKind, If, Operand, Scope, Stmt, Var
-from pypto.ir.passes.scope_scalars import orchestration_scalars
+from pypto.ir.nodes import If, Operand, Stmt, Var
 from pypto.ir.typing_rules import type_of
-from pypto.language import functions as pl
-from pypto.language.markers import Level
-from pypto.language.parser.calls import call_site
-from pypto.language.parser.diagnostics.exceptions import (
-    ParserSyntaxError,
-    UnsupportedFeatureError,
-)
 from pypto.language.parser.expressions import evaluate
 from pypto.language.parser.frame import Frame
 from pypto.language.parser.liveness import bound_names
@@ -28,71 +19,8 @@ from pypto.language.parser.merging import (
     same_value,
 )
 from pypto.language.parser.scalars import coerce, condition_operand
-from pypto.language.parser.values import Unbound, Value, is_scalar, is_tensor, show_value
+from pypto.language.parser.values import Unbound, Value, is_scalar, is_tensor
 from pypto.language.parser.yields import branch_names, split_yield
-
-
-@dataclass(frozen=True, slots=True)
-class TaskId:
-    """What ``with pl.at(...) as tid`` binds.
-
-    Blocks are ordered by the tensors that they share, in program order, so naming one in
-    ``deps`` adds nothing that could be observed.
-    """
-
-
-def with_statement(frame: Frame, node: ast.With) -> None:
-    """``with pl.at(level=pl.Level.CORE_GROUP):``."""
-    if len(node.items) != 1:
-        raise frame.error(UnsupportedFeatureError, node, "with opens one block at a time")
-    item = node.items[0]
-    opener = item.context_expr
-    if not isinstance(opener, ast.Call) or evaluate(frame, opener.func) is not pl.at:
-        raise frame.error(
-            UnsupportedFeatureError,
-            opener,
-            f"with {ast.unparse(opener)} cannot be used in a kernel; a with statement opens "
-            "pl.at(level=pl.Level.CORE_GROUP)",
-        )
-    name = _scope_name(frame, opener)
-    if frame.kind is FunctionKind.INCORE:
-        raise frame.error(
-            ParserSyntaxError,
-            node,
-            "pl.at has no place in a @pl.jit.incore function: all of it runs on a core already",
-        )
-    if frame.scope is not None:
-        raise frame.error(ParserSyntaxError, node, "pl.at blocks cannot be nested")
-    if item.optional_vars is not None:
-        if not isinstance(item.optional_vars, ast.Name):
-            raise frame.error(ParserSyntaxError, item.optional_vars, "as takes one name")
-        frame.env[item.optional_vars.id] = TaskId()
-    outer, inner = frame.body, list[Stmt]()
-    frame.values.scopes += 1
-    frame.scope, frame.body = frame.values.scopes, inner
-    frame.builder.block(frame, node.body)
-    frame.leave_scope(frame.scope, orchestration_scalars(inner))
-    frame.scope, frame.body = None, outer
-    outer.append(Scope(name, tuple(inner), frame.source.span(node)))
-
-
-def _scope_name(frame: Frame, opener: ast.Call) -> str:
-    """Checks the arguments of ``pl.at``; gives its ``name_hint``."""
-    site = call_site(frame, opener, pl.at, "")  # type: ignore[arg-type]
-    if site.values["level"] is not Level.CORE_GROUP:
-        raise site.wrong(
-            "level", f"level must be pl.Level.CORE_GROUP, not {show_value(site.values['level'])}"
-        )
-    for parameter in ("role", "optimizations"):
-        if site.values[parameter] not in (None, [], ()):
-            raise site.wrong(parameter, f"{parameter} is not supported", UnsupportedFeatureError)
-    for dependency in site.sequence("deps") if site.values["deps"] is not None else ():
-        if dependency is not None and not isinstance(dependency, TaskId):
-            raise site.wrong("deps", f"deps holds task ids, not {show_value(dependency)}")
-    name = site.values["name_hint"]
-    if not isinstance(name, str) or (name and not (name.isidentifier() and name.isascii())):
-        raise site.wrong("name_hint", f"name_hint must be an identifier, not {show_value(name)}")
-    return name
 
 
 def if_statement(frame: Frame, node: ast.If) -> None:

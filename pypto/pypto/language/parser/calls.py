@@ -11,8 +11,9 @@ from types import FunctionType, MappingProxyType
 
 from pypto.ir.dtypes import FP32, INDEX
 from pypto.ir.nodes import Const, Var
+from pypto.language import array, markers, scheduling
 from pypto.language import functions as language
-from pypto.language import markers
+from pypto.language.parser.arrays import ARRAYS
 from pypto.language.parser.assigning import ASSIGNING
 from pypto.language.parser.compile_time import COMPILE_TIME
 from pypto.language.parser.compute import COMPUTE
@@ -27,14 +28,23 @@ from pypto.language.parser.frame import Frame, did_you_mean
 from pypto.language.parser.invoke import call_kernel_function
 from pypto.language.parser.movement import MOVEMENT
 from pypto.language.parser.scalars import fold, named_scalar, scalar_operand
+from pypto.language.parser.scheduling import SCHEDULING, kernel_of
 from pypto.language.parser.site import CallSite, Handler
+from pypto.language.parser.tasks import PLAIN_TASK
 from pypto.language.parser.values import Value, holds_runtime, is_tensor, show_value
 from pypto.language.parser.windows import WINDOWS
-from pypto.language.program_style import InlineFunction, SourceFunction
-from pypto.language.source import FunctionSource
 
 HANDLERS: Mapping[object, Handler] = MappingProxyType(
-    {**ASSIGNING, **WINDOWS, **MOVEMENT, **ELEMENTS, **COMPUTE, **COMPILE_TIME}
+    {
+        **ASSIGNING,
+        **WINDOWS,
+        **MOVEMENT,
+        **ELEMENTS,
+        **COMPUTE,
+        **COMPILE_TIME,
+        **SCHEDULING,
+        **ARRAYS,
+    }
 )
 
 
@@ -44,11 +54,12 @@ def call(frame: Frame, node: ast.Call, hint: str = "") -> Value:
         if is_tensor(evaluate(frame, node.func.value)):
             return None  # read with the signature
     callee = evaluate(frame, node.func)
-    if isinstance(callee, InlineFunction | SourceFunction) and callee.source is not None:
-        callee = callee.source
-    if isinstance(callee, FunctionSource):
+    if (kernel := kernel_of(callee)) is not None:
         args, keywords = _arguments(frame, node)
-        return call_kernel_function(frame, callee, node, args, keywords, hint)
+        request = PLAIN_TASK
+        if frame.scheduled is not None and frame.scheduled[0] is node:
+            request, frame.scheduled = frame.scheduled[1], None
+        return call_kernel_function(frame, kernel, node, args, keywords, hint, request=request)
     if isinstance(callee, FunctionType) and callee in HANDLERS:
         site = call_site(frame, node, callee, hint)
         return HANDLERS[callee](site)
@@ -64,6 +75,11 @@ _NAMES: Mapping[object, str] = MappingProxyType(
         language.assign: "pl.tensor.assign",
         language.dim: "pl.tensor.dim",
         language.full_tensor: "pl.tensor.full",
+        scheduling.get_block_idx: "pl.tile.get_block_idx",
+        scheduling.get_block_num: "pl.tile.get_block_num",
+        array.create: "pl.array.create",
+        array.read: "pl.array.read",
+        array.write: "pl.array.write",
     }
 )
 

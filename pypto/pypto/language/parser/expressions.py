@@ -9,6 +9,7 @@ from typing import Any
 
 from pypto.ir.nodes import DynDim, TensorType, TileType, Var
 from pypto.language import markers
+from pypto.language.parser.arrays import read_from_array
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
     ParserTypeError,
@@ -31,13 +32,14 @@ from pypto.language.parser.slices import element_of, sliced
 from pypto.language.parser.values import (
     Value,
     holds_runtime,
+    is_array,
     is_tensor,
     is_tile,
     show_value,
 )
 from pypto.language.parser.views import subscript_view
 
-_MARKERS = (markers.Tensor, markers.Tile, markers.Scalar, markers.Out, markers.InOut)
+_MARKERS = (markers.Tensor, markers.Tile, markers.Scalar, markers.Array, markers.Out, markers.InOut)
 
 
 def evaluate(frame: Frame, node: ast.expr, hint: str = "") -> Value:
@@ -126,6 +128,8 @@ def _subscript(frame: Frame, node: ast.Subscript, hint: str) -> Value:
             return read_element(frame, base, indices, node, hint)
         take = sliced if frame.on_core else subscript_view
         return take(frame, base, node, hint, evaluate)
+    if is_array(base):
+        return read_from_array(frame, base, evaluate(frame, node.slice), node, hint)
     if holds_runtime(base) and not isinstance(base, tuple | list):
         raise frame.error(InvalidOperationError, node, f"cannot index {show_value(base)}")
     index = _index(frame, node.slice)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import (
@@ -34,6 +35,9 @@ from pypto.language.parser.diagnostics.exceptions import (
 )
 from pypto.language.parser.values import Unbound, Value
 from pypto.language.source import CapturedAttributes, FunctionSource
+
+if TYPE_CHECKING:
+    from pypto.language.parser.tasks import TaskRequest
 
 # The assembler accepts 64 blocks inside each other, the function's own among them.
 MAX_NESTING = 60
@@ -98,6 +102,10 @@ class Values:
     written: set[Var] = field(default_factory=set)
     params: list[Param] = field(default_factory=list)
     scopes: int = 0
+    # Those of the scopes that run in blocks.
+    block_scopes: set[int] = field(default_factory=set)
+    # Memory that later tasks show where arguments are dumped.
+    dump_tags: set[Var] = field(default_factory=set)
     # Results of matrix products, whose fp32 may be narrowed when it is written.
     products: set[Var] = field(default_factory=set)
     # For each part of a tensor, what it was taken from.
@@ -142,6 +150,8 @@ class Frame:
     inline: bool = False
     returned: Value = None
     has_returned: bool = False
+    # A call and the schedule of the task that it submits.
+    scheduled: tuple[ast.Call, TaskRequest] | None = None
 
     # --- reporting -------------------------------------------------------------------------
 
@@ -223,6 +233,11 @@ class Frame:
     def on_core(self) -> bool:
         """Whether statements here run on a core: in an incore function or a ``pl.at`` block."""
         return self.kind is FunctionKind.INCORE or self.scope is not None
+
+    @property
+    def runs_blocks(self) -> bool:
+        """Whether statements here are a block of ``pl.spmd``."""
+        return self.scope in self.values.block_scopes
 
     def emit(
         self,

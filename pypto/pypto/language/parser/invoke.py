@@ -6,7 +6,9 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 
+from pypto.ir.dtypes import TASK_ID
 from pypto.ir.nodes import (
     Call,
     Direction,
@@ -18,6 +20,7 @@ from pypto.ir.nodes import (
     Var,
 )
 from pypto.ir.typing_rules import show_type
+from pypto.language.parser.arrays import scalar_value
 from pypto.language.parser.define import define_function
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
@@ -28,6 +31,7 @@ from pypto.language.parser.frame import Frame
 from pypto.language.parser.liveness import live_after
 from pypto.language.parser.scalars import coerce, scalar_operand
 from pypto.language.parser.signature import bound_dynamic, positional_count, read_signature
+from pypto.language.parser.tasks import PLAIN_TASK, NoDep, TaskRequest
 from pypto.language.parser.values import (
     Value,
     holds_runtime,
@@ -54,8 +58,13 @@ def call_kernel_function(
     args: Sequence[Value],
     keywords: dict[str, Value],
     hint: str,
+    *,
+    request: TaskRequest = PLAIN_TASK,
 ) -> Value:
-    """The value of a call of a function decorated with one of ``pl.jit``'s decorators."""
+    """The value of a call of a function decorated with one of ``pl.jit``'s decorators.
+
+    ``request`` says how the task of a core function is scheduled.
+    """
     if callee.kind is FunctionKind.ORCHESTRATION:
         raise frame.error(
             UnsupportedFeatureError,
@@ -69,7 +78,10 @@ def call_kernel_function(
         )
     bound = _bind(frame, callee, node, args, keywords)
     if callee.kind is FunctionKind.INLINE:
+        _warn_of_directions(callee, bound)
         return _splice(frame, callee, node, bound)
+    if frame.runs_blocks and callee.kind is FunctionKind.INCORE:
+        return _splice(frame, callee, node, _on_core(frame, callee, node, bound))
     if frame.on_core:
         raise frame.error(
             InvalidOperationError,
@@ -77,7 +89,7 @@ def call_kernel_function(
             f"{callee.name!r} is a function of its own, so it cannot be called on a core; call it "
             "from the orchestration outside pl.at, or make it an inline function",
         )
-    return _dispatch(frame, callee, node, bound, hint)
+    return _dispatch(frame, callee, node, bound, hint, request)
 
 
 _Bound = list[tuple[ParamAnnotation, Value]]
@@ -129,7 +141,7 @@ def _bind(
 # --- inline functions ----------------------------------------------------------------------
 
 
-def _splice(frame: Frame, callee: FunctionSource, node: ast.Call, bound: _Bound) -> Value:
+def _warn_of_directions(callee: FunctionSource, bound: _Bound) -> None:
     if any(param.direction is not Direction.In for param, _ in bound):
         warnings.warn(
             f"{callee.name}: Direction annotations are deprecated on @pl.jit.inline functions; "
@@ -137,6 +149,29 @@ def _splice(frame: Frame, callee: FunctionSource, node: ast.Call, bound: _Bound)
             DeprecationWarning,
             stacklevel=2,
         )
+
+
+def _on_core(frame: Frame, callee: FunctionSource, node: ast.Call, bound: _Bound) -> _Bound:
+    """The arguments of a core function that becomes part of a block of ``pl.spmd``."""
+    if callee.external is not None:
+        raise frame.error(
+            UnsupportedFeatureError,
+            node,
+            f"{callee.name!r} is a kernel in C++, so its call is the only statement of its "
+            "'with pl.spmd(n):' block",
+        )
+    for param, value in bound:
+        if isinstance(value, NoDep):
+            raise frame.error(
+                ParserTypeError,
+                node,
+                f"{callee.name}: argument {param.name!r}: pl.no_dep belongs to a task's own call; "
+                "here name it in no_dep_args",
+            )
+    return bound
+
+
+def _splice(frame: Frame, callee: FunctionSource, node: ast.Call, bound: _Bound) -> Value:
     inner = Frame(
         builder=frame.builder,
         source=callee,
@@ -166,8 +201,10 @@ def _inline_argument(
         if param.type is not None:
             _tensor_argument(frame, node, what, param, value, {})
     if param.category is ParamCategory.SCALAR:
-        scalar = scalar_operand(frame, value, node, what)
         assert isinstance(param.type, ScalarType)
+        if param.type.dtype == TASK_ID:
+            return scalar_value(frame, value, TASK_ID, node, what)
+        scalar = scalar_operand(frame, value, node, what)
         if is_number(scalar):  # stays known, so that it may be a shape or a condition
             number = coerce(frame, scalar, param.type.dtype, node, what)
             assert not isinstance(number, Var)
@@ -190,8 +227,16 @@ def _needs_static(frame: Frame, node: ast.Call, what: str, value: Value) -> None
 
 
 def _dispatch(
-    frame: Frame, callee: FunctionSource, node: ast.Call, bound: _Bound, hint: str
+    frame: Frame,
+    callee: FunctionSource,
+    node: ast.Call,
+    bound: _Bound,
+    hint: str,
+    request: TaskRequest,
 ) -> Value:
+    hidden = tuple(("pl.no_dep", v.tensor) for _, v in bound if isinstance(v, NoDep))
+    request = replace(request, no_deps=request.no_deps + hidden)
+    bound = [(p, v.tensor if isinstance(v, NoDep) else v) for p, v in bound]
     extents: dict[str, object] = {}
     dynamic = bound_dynamic(callee)
     arguments: dict[str, Argument] = {}
@@ -215,7 +260,7 @@ def _dispatch(
         else:
             raise frame.error(ParserTypeError, node, _wrong_argument(what, param, value))
     name = define_function(frame.builder, callee, arguments)
-    return _emit_call(frame, name, node, operands, hint)
+    return _emit_call(frame, name, node, operands, hint, request)
 
 
 def _wrong_argument(what: str, param: ParamAnnotation, value: Value) -> str:
@@ -257,8 +302,14 @@ def _tensor_argument(
 
 
 def _emit_call(
-    frame: Frame, name: str, node: ast.Call, operands: list[Operand], hint: str
+    frame: Frame,
+    name: str,
+    node: ast.Call,
+    operands: list[Operand],
+    hint: str,
+    request: TaskRequest,
 ) -> Value:
+    schedule = request.schedule(frame, [operand for operand in operands if is_tensor(operand)])
     function = frame.builder.functions[name]
     results: dict[int, Var] = {}
     for index, (param, operand) in enumerate(zip(function.params, operands, strict=True)):
@@ -270,7 +321,7 @@ def _emit_call(
         frame.values.written.add(operand)
         results[index] = result
     span = frame.source.span(node)
-    frame.body.append(Call(name, tuple(operands), tuple(results.values()), span))
+    frame.body.append(Call(name, tuple(operands), tuple(results.values()), span, schedule))
     values = tuple(results[index] for index in frame.builder.results[name])
     if not values:
         return None

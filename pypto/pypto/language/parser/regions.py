@@ -7,6 +7,7 @@ import ast
 from pypto.ir.dtypes import INDEX
 from pypto.ir.nodes import AttrValue, Const, Operand, TensorType, TileType, Var
 from pypto.ir.typing_rules import show_shape, show_type
+from pypto.language.parser.arrays import write_into_array
 from pypto.language.parser.assigning import assign_whole, narrowed
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
@@ -16,7 +17,7 @@ from pypto.language.parser.elements import write_element
 from pypto.language.parser.expressions import evaluate
 from pypto.language.parser.frame import Frame
 from pypto.language.parser.slices import Region, element_of, region_of
-from pypto.language.parser.values import Value, is_scalar, is_tensor, is_tile, show_value
+from pypto.language.parser.values import Value, is_array, is_scalar, is_tensor, is_tile, show_value
 from pypto.language.parser.views import assign_part, subscript_view
 from pypto.language.parser.windows import alias
 
@@ -24,6 +25,9 @@ from pypto.language.parser.windows import alias
 def assign_region(frame: Frame, target: ast.Subscript, value: Value) -> None:
     """``out[:] = e``, ``out[a:b, c:d] = tile`` and ``out[i, j] = s``."""
     container = evaluate(frame, target.value)
+    if is_array(container):
+        write_into_array(frame, container, evaluate(frame, target.slice), value, target)
+        return
     if not is_tensor(container) and not is_tile(container):
         raise frame.error(
             InvalidOperationError, target, f"cannot write into {show_value(container)} with []"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
-from pypto.ir.dtypes import DataType
+from pypto.ir.dtypes import TASK_ID, DataType
 from pypto.ir.errors import IrTypeError
 from pypto.ir.memory_rules import check_tensor_type
 from pypto.ir.nodes import Dim, Direction, DynDim, FunctionKind, ScalarType, TensorType
@@ -94,14 +94,20 @@ def _classify(frame: Frame, argument: ast.arg) -> _Kind:
         return direction, ParamCategory.TENSOR, None
     if isinstance(value, markers.Tensor):
         return direction, ParamCategory.TENSOR, tensor_type(frame, value, argument.annotation)
-    if isinstance(value, markers.Scalar):
-        return direction, ParamCategory.SCALAR, ScalarType(value.dtype)
-    if isinstance(value, DataType):
-        return direction, ParamCategory.SCALAR, ScalarType(value)
+    if isinstance(value, markers.Scalar | DataType):
+        dtype = value.dtype if isinstance(value, markers.Scalar) else value
+        if dtype == TASK_ID and frame.source.kind is not FunctionKind.INLINE:
+            raise frame.error(
+                ParserTypeError,
+                argument.annotation,
+                f"parameter {argument.arg!r}: a task id names a task of one orchestration; only "
+                "an inline function can take one",
+            )
+        return direction, ParamCategory.SCALAR, ScalarType(dtype)
     if value is markers.constexpr:
         return direction, ParamCategory.CONSTEXPR, None
-    is_tile = value is markers.Tile or isinstance(value, markers.Tile)
-    if is_tile and frame.source.kind is FunctionKind.INLINE:
+    local = value is markers.Tile or isinstance(value, markers.Tile | markers.Array)
+    if local and frame.source.kind is FunctionKind.INLINE:
         return direction, ParamCategory.UNANNOTATED, None
     raise frame.error(ParserTypeError, argument.annotation, _advice(argument, value))
 

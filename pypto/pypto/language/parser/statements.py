@@ -8,8 +8,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from pypto.ir.dtypes import DataType
+from pypto.ir.dtypes import TASK_ID, DataType
 from pypto.ir.nodes import (
+    ArrayType,
     Direction,
     Op,
     Return,
@@ -17,7 +18,8 @@ from pypto.ir.nodes import (
     Var,
 )
 from pypto.language import markers
-from pypto.language.parser.blocks import if_statement, with_statement
+from pypto.language.parser.arrays import scalar_value
+from pypto.language.parser.blocks import if_statement
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
     ParserSyntaxError,
@@ -29,8 +31,9 @@ from pypto.language.parser.frame import Frame, freeze
 from pypto.language.parser.loops import for_statement
 from pypto.language.parser.regions import assign_region
 from pypto.language.parser.scalars import coerce, scalar_operand
+from pypto.language.parser.scopes import is_spmd_loop, spmd_loop, with_statement
 from pypto.language.parser.signature import annotation_value, tensor_type
-from pypto.language.parser.values import Value, is_tensor, is_tile, show_value
+from pypto.language.parser.values import Value, is_array, is_tensor, is_tile, show_value
 
 
 def block(frame: Frame, statements: Sequence[ast.stmt]) -> None:
@@ -147,6 +150,8 @@ def _checked(frame: Frame, annotation: Value, value: Value, node: ast.AnnAssign)
     if isinstance(annotation, markers.Scalar | DataType):
         dtype = annotation.dtype if isinstance(annotation, markers.Scalar) else annotation
         what = f"the value of {ast.unparse(node.target)!r}"
+        if dtype == TASK_ID:
+            return scalar_value(frame, value, dtype, node, what)
         return coerce(frame, scalar_operand(frame, value, node, what), dtype, node, what)
     if annotation in (markers.Tile, markers.Tensor):
         fits = is_tile(value) if annotation is markers.Tile else is_tensor(value)
@@ -164,6 +169,8 @@ def _checked(frame: Frame, annotation: Value, value: Value, node: ast.AnnAssign)
     elif isinstance(annotation, markers.Tensor):
         type_ = tensor_type(frame, annotation, node.annotation)
         fits = isinstance(value, Var) and value.type == type_
+    elif isinstance(annotation, markers.Array):
+        fits = is_array(value) and value.type == ArrayType(annotation.size, annotation.dtype)
     elif annotation in (int, float, bool, str):
         fits = type(value) is annotation
     else:
@@ -247,6 +254,13 @@ def _returned_param(frame: Frame, value: Value, node: ast.Return) -> Var:
     return root
 
 
+def _for(frame: Frame, node: ast.For) -> None:
+    if is_spmd_loop(frame, node):
+        spmd_loop(frame, node)
+    else:
+        for_statement(frame, node)
+
+
 _STATEMENTS: Mapping[type[ast.stmt], Callable[[Frame, Any], None]] = MappingProxyType(
     {
         ast.Expr: _expression,
@@ -255,7 +269,7 @@ _STATEMENTS: Mapping[type[ast.stmt], Callable[[Frame, Any], None]] = MappingProx
         ast.AugAssign: _augmented,
         ast.AnnAssign: _annotated,
         ast.Return: _return,
-        ast.For: for_statement,
+        ast.For: _for,
         ast.If: if_statement,
         ast.With: with_statement,
     }

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from types import FunctionType, ModuleType
 from typing import TypeGuard
 
-from pypto.ir.dtypes import BOOL, FP32, INDEX, INT_RANGES, DataType
+from pypto.ir.dtypes import BOOL, FP32, INDEX, INT_RANGES, TASK_ID, DataType
 from pypto.ir.errors import IrTypeError
-from pypto.ir.nodes import Const, Operand, ScalarType, TensorType, TileType, Var
+from pypto.ir.nodes import ArrayType, Const, Operand, ScalarType, TensorType, TileType, Var
 from pypto.ir.typing_rules import show_type
 from pypto.language.markers import DynVar
 from pypto.language.source import FunctionSource
@@ -62,6 +62,16 @@ def is_scalar(value: Value) -> TypeGuard[Operand | bool | int | float]:
     return is_number(value) or isinstance(value, Const) or is_runtime_scalar(value)
 
 
+def is_task(value: Value) -> TypeGuard[Var]:
+    """Whether it is the id of a task."""
+    return is_runtime_scalar(value) and value.type == ScalarType(TASK_ID)
+
+
+def is_array(value: Value) -> TypeGuard[Var]:
+    """Whether it is an array of scalars."""
+    return isinstance(value, Var) and isinstance(value.type, ArrayType)
+
+
 def holds_runtime(value: Value) -> bool:
     """Whether a value, or an item of a tuple or list, is known only when the kernel runs."""
     if isinstance(value, tuple | list):
@@ -91,6 +101,8 @@ def literal(value: bool | int | float, dtype: DataType) -> Const:
             return Const(float(value), dtype)
         except OverflowError:
             raise IrTypeError(f"{value} is too large for {dtype}") from None
+    if dtype == TASK_ID:
+        raise IrTypeError(f"{value} is a number, which names no task")
     if dtype == BOOL:
         if value not in (0, 1):
             raise IrTypeError(f"{value} is not a truth value")

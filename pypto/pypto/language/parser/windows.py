@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from pypto.ir.dtypes import INDEX
-from pypto.ir.nodes import AttrValue, Const, DynDim, Operand, TensorType, TileType, Var
+from pypto.ir.nodes import AtomicType, AttrValue, Const, DynDim, Operand, TensorType, TileType, Var
 from pypto.language import computation
 from pypto.language import functions as pl
 from pypto.language.parser.diagnostics.exceptions import InvalidOperationError
@@ -117,9 +117,19 @@ def _store(site: CallSite) -> Value:
     return store_tile(site.frame, tile, site.indices("offsets"), tensor, site)
 
 
+def _atomicity(site: CallSite) -> dict[str, AttrValue]:
+    """The attribute that ``atomic`` asks for; none for a store that overwrites."""
+    atomic = site.values["atomic"]
+    if not isinstance(atomic, AtomicType):
+        raise site.wrong(
+            "atomic", f"atomic must be pl.AtomicType.Add or None_, not {show_value(atomic)}"
+        )
+    return {} if atomic is AtomicType.None_ else {"atomic": atomic}
+
+
 def store_tile(frame: Frame, tile: Var, offsets: list[Operand], tensor: Var, site: CallSite) -> Var:
     """Writes a tile into a tensor; the result names the tensor's memory."""
-    result = site.emit("tile.store", [tile, *offsets, tensor])
+    result = site.emit("tile.store", [tile, *offsets, tensor], _atomicity(site))
     alias(frame, result, tensor)
     frame.values.written.add(tensor)
     return result
@@ -211,6 +221,8 @@ def _assemble(site: CallSite) -> Value:
         raise site.wrong(
             "source", f"cannot write {show_value(source)} into a tile; load it with pl.load"
         )
+    if _atomicity(site):
+        raise site.wrong("atomic", "a tile is one core's, so nothing is atomic about writing it")
     return site.emit("tile.assemble", [target, *site.indices("offset"), source])
 
 
@@ -228,7 +240,7 @@ def _into_tensor(site: CallSite, target: Var, source: Var) -> Value:
         region = site.static_ints("shape")
     if not all(isinstance(extent, int) for extent in region):
         raise site.wrong("source", f"{show_value(source)} has extents known at run time only")
-    attrs: dict[str, AttrValue] = {"shape": region}
+    attrs: dict[str, AttrValue] = {"shape": region, **_atomicity(site)}
     result = site.emit("tensor.assemble", [target, *offsets, source], attrs)
     alias(frame, result, target)
     frame.values.written.add(target)

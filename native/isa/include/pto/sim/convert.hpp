@@ -160,6 +160,52 @@ constexpr Run move_run() noexcept {
   }
 }
 
+template <int Bytes>
+struct BitsOf;
+template <>
+struct BitsOf<1> {
+  using Type = uint8_t;
+};
+template <>
+struct BitsOf<2> {
+  using Type = uint16_t;
+};
+template <>
+struct BitsOf<4> {
+  using Type = uint32_t;
+};
+
+template <class T>
+inline T sum_of(T a, T b) noexcept {
+  if constexpr (is_float<T>) {
+    return Element<T>::store(Element<T>::load(a) + Element<T>::load(b));
+  } else {
+    using Wrapping = typename Element<T>::Wrapping;
+    return static_cast<T>(static_cast<Wrapping>(a) + static_cast<Wrapping>(b));
+  }
+}
+
+// out[i] += a[i], converted first. Each element is read and written in one step as far as other
+// cores can see; which of several additions comes first is open.
+template <class To, class From>
+void run_add_atomically(void* out, const void* a, const void*, int64_t count) {
+  typedef typename BitsOf<sizeof(To)>::Type __attribute__((may_alias)) Bits;
+  auto* o = static_cast<Bits*>(out);
+  const auto* x = static_cast<const From*>(a);
+  for (int64_t i = 0; i < count; ++i) {
+    const To addend = convert_element<To, RoundMode::CAST_RINT>(x[i]);
+    Bits seen = __atomic_load_n(&o[i], __ATOMIC_RELAXED);
+    Bits wanted;
+    do {
+      To value;
+      __builtin_memcpy(&value, &seen, sizeof value);
+      value = sum_of(value, addend);
+      __builtin_memcpy(&wanted, &value, sizeof wanted);
+    } while (!__atomic_compare_exchange_n(&o[i], &seen, wanted, true, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+  }
+}
+
 template <class To, class From>
 __attribute__((always_inline)) inline Run convert_run(RoundMode mode) noexcept {
   switch (mode) {

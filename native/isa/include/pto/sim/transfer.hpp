@@ -179,13 +179,25 @@ inline void TLOAD(TileT& tile, const Global& global) {
   }
 }
 
-// The tile's valid region to global memory, converting the element type (to nearest even).
+enum class AtomicType { AtomicNone, AtomicAdd };
+
+// The tile's valid region to global memory, converting the element type (to nearest even). With
+// AtomicAdd it is added to what is there, element by element, so that no addition of another core
+// is lost; for elements of up to 4 bytes.
 template <class Global, class TileT>
 inline void TSTORE(const Global& global, const TileT& tile) {
   using To = typename Global::DType;
   using From = typename TileT::DType;
   sim::walk_window("TSTORE", sim::move_run<To, From>(), tile.view(), sizeof(From), global.window(),
                    sizeof(To), false);
+}
+template <class Global, class TileT>
+inline void TSTORE(const Global& global, const TileT& tile, AtomicType atomic) {
+  using To = typename Global::DType;
+  using From = typename TileT::DType;
+  if (atomic == AtomicType::AtomicNone) return TSTORE(global, tile);
+  sim::walk_window("TSTORE", sim::run_add_atomically<To, From>, tile.view(), sizeof(From),
+                   global.window(), sizeof(To), false);
 }
 
 // Copies between on-chip spaces, converting the element type (to nearest even). The tiles may
