@@ -16,13 +16,18 @@ _KIB = 1024
 
 @dataclass(frozen=True, slots=True)
 class OnChipLimits:
-    """Sizes in bytes of the regions that tiles live in, one field a memory space."""
+    """Sizes in bytes of the regions that tiles live in, one field a memory space.
+
+    ``row_bytes`` is the length of a row from which on a transfer to or from global memory runs
+    at full speed.
+    """
 
     vec_bytes: int
     mat_bytes: int
     left_bytes: int
     right_bytes: int
     acc_bytes: int
+    row_bytes: int
 
 
 LIMITS: Mapping[BackendType, OnChipLimits] = MappingProxyType(
@@ -33,6 +38,7 @@ LIMITS: Mapping[BackendType, OnChipLimits] = MappingProxyType(
             left_bytes=64 * _KIB,
             right_bytes=64 * _KIB,
             acc_bytes=128 * _KIB,
+            row_bytes=512,
         ),
         BackendType.Ascend950: OnChipLimits(
             vec_bytes=256 * _KIB,
@@ -40,6 +46,7 @@ LIMITS: Mapping[BackendType, OnChipLimits] = MappingProxyType(
             left_bytes=64 * _KIB,
             right_bytes=64 * _KIB,
             acc_bytes=256 * _KIB,
+            row_bytes=128,
         ),
     }
 )

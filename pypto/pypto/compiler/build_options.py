@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,8 @@ from pypto.backend import (
     target_for,
     target_of,
 )
-from pypto.compiler.pass_record import wants_dump
+from pypto.compiler.pass_record import dump_level
+from pypto.compiler.perf_hints import HintOptions
 from pypto.ir.options import (
     DiagnosticPhase,
     MemoryPlanner,
@@ -23,6 +24,7 @@ from pypto.ir.options import (
     PassDumpLevel,
     VerificationLevel,
 )
+from pypto.ir.performance import HINT_NAMES
 from pypto.runtime import field_checks as check
 from pypto.runtime.options import refuse_distributed_config
 
@@ -37,21 +39,23 @@ class BuildOptions:
     """How a program is built.
 
     ``assemble``         run the assembler; without, the ``.pto`` texts are the result
-    ``dump_passes``      write the program after each pass
+    ``dump_passes``      how much to write of the program after each pass
     ``profiling``        write how long each pass took
     ``verification``     how often the representation is checked
     ``source_locations`` say in the ``.pto`` texts where in the user's file a line comes from
     ``debug_runner``     write ``debug/run.py``
+    ``hints``            what to tell of slow code, if anything; it names the user's files
     """
 
     target: Target
     runtime: RuntimeKind = DEFAULT_RUNTIME
     assemble: bool = True
-    dump_passes: bool = False
+    dump_passes: PassDumpLevel = PassDumpLevel.NONE
     profiling: bool = False
     verification: VerificationLevel = VerificationLevel.BASIC
     source_locations: bool = True
     debug_runner: bool = False
+    hints: HintOptions | None = None
 
 
 def switched_on(environ: Mapping[str, str], variable: str) -> bool:
@@ -66,9 +70,7 @@ def build_options(given: Mapping[str, Any], environ: Mapping[str, str]) -> Build
     """
     refuse_distributed_config(given["distributed_config"])
     check.member("strategy", given["strategy"], OptimizationStrategy)
-    _optional("diagnostic_phase", given["diagnostic_phase"], DiagnosticPhase)
     _optional("memory_planner", given["memory_planner"], MemoryPlanner)
-    check.names("disabled_diagnostics", given["disabled_diagnostics"])
     for name in ("dump_ptoas_passes", "analyze_auto_scopes_for_deps"):
         check.flag(name, given[name])
     _optional_flag("enable_pypto_l0c_double_buffer", given["enable_pypto_l0c_double_buffer"])
@@ -81,7 +83,7 @@ def build_options(given: Mapping[str, Any], environ: Mapping[str, str]) -> Build
         target=_target(given["platform"], given["backend_type"]),
         runtime=_runtime(given["runtime"]),
         assemble=not check.flag("skip_ptoas", given["skip_ptoas"]),
-        dump_passes=wants_dump(dump),
+        dump_passes=dump_level(dump),
         profiling=check.flag("profiling", given["profiling"]),
         verification=(
             VerificationLevel.BASIC
@@ -92,7 +94,24 @@ def build_options(given: Mapping[str, Any], environ: Mapping[str, str]) -> Build
             switched_on(environ, LOCATIONS_VARIABLE) if locations is None else locations
         ),
         debug_runner=switched_on(environ, RUNNER_VARIABLE),
+        hints=hint_options(given["diagnostic_phase"], given["disabled_diagnostics"]),
     )
+
+
+def hint_options(phase: DiagnosticPhase | None, disabled: Collection[str] | None) -> HintOptions:
+    """Which hints two options ask for.
+
+    Raises TypeError or ValueError where one cannot be what it was given.
+    """
+    _optional("diagnostic_phase", phase, DiagnosticPhase)
+    names = check.names("disabled_diagnostics", disabled) or frozenset()
+    unknown = sorted(names - HINT_NAMES)
+    if unknown:
+        raise ValueError(
+            f"disabled_diagnostics: there is no diagnostic {unknown[0]!r}; use one of "
+            f"{', '.join(sorted(HINT_NAMES))}"
+        )
+    return HintOptions(phase or DiagnosticPhase.POST_PIPELINE, names)
 
 
 def _optional(name: str, value: object, enumeration: Any) -> None:

@@ -19,7 +19,7 @@ from pypto.codegen import (
 )
 from pypto.compiler.build_options import BuildOptions
 from pypto.compiler.errors import AssemblyFailed
-from pypto.compiler.pass_record import PassRecord
+from pypto.compiler.pass_record import PassRecord, Records
 from pypto.compiler.tree import kernel_config_module, staged, write_files
 from pypto.ir.errors import CompileError
 from pypto.ir.external import ExternalKernel
@@ -69,7 +69,7 @@ class BuiltOrchestrations:
 
 
 # Makes the observer of one program's passes, whose files join its sources.
-Recorder = Callable[[], PassRecord]
+Recorder = Callable[[], PassRecord | Records]
 
 
 def lower(

@@ -19,7 +19,8 @@ from pypto.compiler.driver import (
     build_sources,
 )
 from pypto.compiler.orchestrations import orchestrations
-from pypto.compiler.pass_record import PassRecord
+from pypto.compiler.pass_record import PassRecord, Records
+from pypto.compiler.perf_hints import HintRecord
 from pypto.compiler.tree import unique_directory
 from pypto.ir.external import ExternalKernel
 from pypto.ir.nodes import Program
@@ -87,7 +88,9 @@ def compile(
     None is what ``PYPTO_EMIT_PTO_LOC`` says, which is yes unless it is 0.
 
     Records: `dump_passes` adds the program after each pass, `profiling` how long each took.
-    `verification_level` says how often the program is checked, None is ``BASIC``.
+    `verification_level` says how often the program is checked, None is ``BASIC``. Hints how to
+    make the kernels faster go to ``report/perf_hints.log``, but those whose code or name is in
+    `disabled_diagnostics`; `diagnostic_phase` says when they are looked for, None after all passes.
 
     Accepted, and without effect: `strategy` and `memory_planner`, because there is one of each;
     `dump_ptoas_passes`, because the assembler has no passes of its own;
@@ -187,14 +190,28 @@ def _assembler(
 
 
 def _recorder(options: BuildOptions) -> Recorder | None:
-    if not (options.dump_passes or options.profiling):
+    limits = limits_of(options.target.backend_type)
+    hints = options.hints
+    records = options.profiling or options.dump_passes is not PassDumpLevel.NONE
+    if not records and hints is None:
         return None
-    return lambda: PassRecord(
-        dump=options.dump_passes,
-        profile=options.profiling,
-        clock=time.perf_counter,
-        limits=limits_of(options.target.backend_type),
-    )
+
+    def make() -> Records:
+        observers: list[PassRecord | HintRecord] = []
+        if records:
+            observers.append(
+                PassRecord(
+                    dump=options.dump_passes,
+                    profile=options.profiling,
+                    clock=time.perf_counter,
+                    limits=limits,
+                )
+            )
+        if hints is not None:
+            observers.append(HintRecord(hints, limits))
+        return Records(*observers)
+
+    return make
 
 
 def _read_packages(

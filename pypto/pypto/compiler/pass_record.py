@@ -15,27 +15,48 @@ from collections.abc import Callable
 
 from pypto.compiler import memory_record
 from pypto.compiler.memory_of_program import is_planned, memory_of
+from pypto.compiler.perf_hints import HintRecord
 from pypto.ir.nodes import Program
 from pypto.ir.options import PassDumpLevel
 from pypto.ir.passes.target import TargetLimits
 from pypto.ir.printer import print_program
 
 
-def wants_dump(dump_passes: bool | PassDumpLevel) -> bool:
-    """Whether an option asks for the program after each pass."""
-    return dump_passes not in (False, PassDumpLevel.NONE)
+class Records:
+    """Several observers as one; ``files`` are those of all."""
+
+    def __init__(self, *observers: PassRecord | HintRecord) -> None:
+        self._observers = observers
+
+    def __call__(self, index: int, name: str, program: Program) -> None:
+        for observer in self._observers:
+            observer(index, name, program)
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The files of all observers."""
+        return {path: text for observer in self._observers for path, text in observer.files.items()}
+
+
+def dump_level(dump_passes: bool | PassDumpLevel) -> PassDumpLevel:
+    """The level that an option asks for; True is ``EXPLICIT``."""
+    if isinstance(dump_passes, PassDumpLevel):
+        return dump_passes
+    return PassDumpLevel.EXPLICIT if dump_passes else PassDumpLevel.NONE
 
 
 class PassRecord:
     """An observer of the passes; ``files`` fills while they run.
 
-    ``clock`` gives seconds, from any origin. ``limits`` are those of the chip that is compiled for.
+    ``dump`` says how much of the program is written: with ``CONCISE``, the types of what operations
+    bind are left out. ``clock`` gives seconds, from any origin. ``limits`` are those of the chip
+    that is compiled for.
     """
 
     def __init__(
         self,
         *,
-        dump: bool,
+        dump: PassDumpLevel,
         profile: bool,
         clock: Callable[[], float],
         limits: TargetLimits,
@@ -50,9 +71,11 @@ class PassRecord:
 
     def __call__(self, index: int, name: str, program: Program) -> None:
         seconds = self._clock() - self._since
-        if self._dump:
+        if self._dump is not PassDumpLevel.NONE:
             stem = f"{index:02d}_{name}" if index == 0 else f"{index:02d}_after_{name}"
-            self.files[f"passes_dump/{stem}.py"] = print_program(program)
+            self.files[f"passes_dump/{stem}.py"] = print_program(
+                program, annotated=self._dump is PassDumpLevel.EXPLICIT
+            )
             if is_planned(program):
                 record = memory_of(program, self._limits)
                 self.files[memory_record.FILE_NAME] = record.to_json()

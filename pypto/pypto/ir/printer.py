@@ -47,13 +47,16 @@ _KINDS = {
 }
 
 
-def print_program(program: Program) -> str:
-    """The text of a whole program, callees first."""
+def print_program(program: Program, *, annotated: bool = True) -> str:
+    """The text of a whole program, callees first.
+
+    What operations bind is ``annotated`` with its type, and a tile with its address.
+    """
     name = identifier(program.name, RESERVED)
     extents = Extents(RESERVED | {name, *program.functions})
     methods: list[str] = []
     for function in program.functions.values():
-        printer = _Printer(program.functions, extents, method=True)
+        printer = _Printer(program.functions, extents, method=True, annotated=annotated)
         methods += ["", *(_INDENT + line if line else "" for line in printer.function(function))]
     return _module(extents, ["@pl.program", f"class {name}:", *methods[1:]])
 
@@ -80,11 +83,17 @@ class _Printer:
     """Names the variables of one function, in the order in which they appear."""
 
     def __init__(
-        self, functions: Mapping[str, Function], extents: Extents, *, method: bool
+        self,
+        functions: Mapping[str, Function],
+        extents: Extents,
+        *,
+        method: bool,
+        annotated: bool = True,
     ) -> None:
         self._functions = functions
         self._extents = extents
         self._method = method
+        self._annotated = annotated
         self._names: dict[Var, str] = {}
         self._taken: set[str] = set()
 
@@ -208,7 +217,7 @@ class _Printer:
 
     def annotation(self, op: Op) -> str:
         assert op.result is not None
-        if not self.has_annotation(op.result.type):
+        if not self._annotated or not self.has_annotation(op.result.type):
             return ""
         address = op.attrs.get("addr")
         assert address is None or isinstance(address, int)

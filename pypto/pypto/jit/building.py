@@ -67,31 +67,38 @@ class Recipe:
         with located(self.snapshot.source_map()):
             return lower(program, target_of(self.specialization.options.platform))
 
-    def generate(self, directory: Path, *, debug_runner: bool = False) -> Program:
+    def generate(self, directory: Path, *, live: bool = False) -> Program:
         """Write the program's sources to `directory`; gives the program in frontend form.
 
-        With `debug_runner` there is a ``debug/run.py`` among them, unless the environment says no;
-        what is stored has none.
+        What is `live` is for whoever asked: it has a ``debug/run.py``, unless the environment says
+        no, and hints that name the user's files. What is stored has neither.
 
         Raises ParserError or CompileError for a kernel that cannot be compiled, and the errors of
         the assembler.
         """
-        from pypto.compiler.build_options import RUNNER_VARIABLE, BuildOptions, switched_on
+        from pypto.compiler.build_options import (
+            RUNNER_VARIABLE,
+            BuildOptions,
+            hint_options,
+            switched_on,
+        )
         from pypto.compiler.entry import build_installed
-        from pypto.compiler.pass_record import wants_dump
+        from pypto.compiler.pass_record import dump_level
 
         program = self.parse()
         options = self.specialization.options
         sources = self.snapshot.source_map()
+        hints = hint_options(options.diagnostic_phase, options.disabled_diagnostics)
         with located(sources):
             build_installed(
                 replace(program, sources=sources),
                 directory,
                 options=BuildOptions(
                     target_of(options.platform),
-                    dump_passes=wants_dump(options.dump_passes),
+                    dump_passes=dump_level(options.dump_passes),
                     profiling=options.profiling,
-                    debug_runner=debug_runner and switched_on(self.environ, RUNNER_VARIABLE),
+                    debug_runner=live and switched_on(self.environ, RUNNER_VARIABLE),
+                    hints=hints if live else None,
                 ),
                 environ=self.tool_environ,
                 packages=self.externs.packages,

@@ -86,7 +86,7 @@ class PrivateBuilds:
         made: list[Program] = []
         self._meter.stage(
             Counter.GENERATION_BUILDS,
-            lambda: made.append(self._recipe.generate(directory, debug_runner=True)),
+            lambda: made.append(self._recipe.generate(directory, live=True)),
         )
         return made[0]
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 from pypto import ir
@@ -45,6 +46,7 @@ from pypto.ir.nodes import (
     Var,
 )
 from pypto.ir.ops import infer_result
+from pypto.ir.options import DiagnosticPhase, PassDumpLevel
 from pypto.ir.passes import limits_of
 from pypto.runtime.compiled_meta import CompiledMeta
 from pypto.runtime.kernel_config import KernelConfig
@@ -221,7 +223,7 @@ def test_a_record_of_the_passes_becomes_files(tmp_path: Path) -> None:
     ticks = iter(range(1000))
     target = target_of("a2a3sim")
     record = PassRecord(
-        dump=True,
+        dump=PassDumpLevel.EXPLICIT,
         profile=True,
         clock=lambda: float(next(ticks)),
         limits=limits_of(target.backend_type),
@@ -237,3 +239,56 @@ def test_a_record_of_the_passes_becomes_files(tmp_path: Path) -> None:
     profile = json.loads(record.files["report/pipeline_profile.json"])
     assert [stage["seconds"] for stage in profile["stages"]] == [1.0] * len(profile["stages"])
     assert "plan_memory" in record.files["report/pipeline_profile.txt"]
+
+
+def test_a_concise_record_leaves_out_types_and_addresses() -> None:
+    target = target_of("a2a3sim")
+    limits = limits_of(target.backend_type)
+    texts = {}
+    for level in PassDumpLevel:
+        record = PassRecord(dump=level, profile=False, clock=lambda: 0.0, limits=limits)
+        lower(copy_program(), target, record)
+        last = max((name for name in record.files if name.endswith("plan_memory.py")), default="")
+        texts[level] = record.files.get(last, "")
+    load = "pl.load(x, [0, 0], [8, 8])"
+    assert f"tile: pl.Tile[[8, 8], pl.FP32, pl.MemRef(0)] = {load}" in texts[PassDumpLevel.EXPLICIT]
+    assert f"        tile = {load}" in texts[PassDumpLevel.CONCISE]
+    assert texts[PassDumpLevel.NONE] == ""
+
+
+ROW = (
+    "[perf_hint PH001] TileInnermostDimGranularity: tile.{op} has innermost dim = 32B (tile "
+    "fp32[8, 8], target_memory=Vec); moves 8 rows of 32B each; recommended >= {bytes}B on {arch} "
+    "at {place}"
+)
+
+
+@pytest.mark.parametrize(("platform", "limit"), [("a2a3sim", 512), ("a5sim", 128)])
+def test_short_rows_are_told_with_the_users_lines(
+    tmp_path: Path, platform: str, limit: int
+) -> None:
+    program = replace(copy_program(), sources={"tests:copy": ("/home/u/copy.py", 3)})
+    ir.compile(
+        program, output_dir=tmp_path / "out", platform=platform, skip_ptoas=True, dump_passes=False
+    )
+    lines = (tmp_path / "out/report/perf_hints.log").read_text().splitlines()
+    given = {"bytes": limit, "arch": platform.removesuffix("sim"), "place": "/home/u/copy.py:4:5"}
+    assert lines == [ROW.format(op=op, **given) for op in ("load", "store")]
+
+
+def test_hints_are_switched_off_by_code_or_name(tmp_path: Path) -> None:
+    def compiled(name: str, **options: Any) -> bool:
+        out = tmp_path / name
+        ir.compile(copy_program(), output_dir=out, skip_ptoas=True, **options)
+        return (out / "report/perf_hints.log").exists()
+
+    assert compiled("told")
+    assert not compiled("by_code", disabled_diagnostics={"PH001"})
+    assert not compiled("by_name", disabled_diagnostics={"TileInnermostDimGranularity"})
+    for phase in DiagnosticPhase:
+        assert compiled(phase.value, diagnostic_phase=phase)
+
+
+def test_an_unknown_diagnostic_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="there is no diagnostic 'PH999'; use one of PH001, Tile"):
+        ir.compile(copy_program(), output_dir=tmp_path / "o", disabled_diagnostics={"PH999"})

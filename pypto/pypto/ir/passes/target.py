@@ -12,10 +12,14 @@ from pypto.ir.nodes import MemorySpace
 
 @dataclass(frozen=True, slots=True)
 class TargetLimits:
-    """An architecture and the bytes that each on-chip memory space of a core has."""
+    """An architecture and the bytes that each on-chip memory space of a core has.
+
+    ``row_bytes`` is the length of a row from which on transfers run at full speed.
+    """
 
     arch: str
     capacity: Mapping[MemorySpace, int]
+    row_bytes: int
 
 
 def limits_of(backend: BackendType) -> TargetLimits:
@@ -28,4 +32,4 @@ def limits_of(backend: BackendType) -> TargetLimits:
         MemorySpace.Right: limits.right_bytes,
         MemorySpace.Acc: limits.acc_bytes,
     }
-    return TargetLimits(backend.arch, MappingProxyType(capacity))
+    return TargetLimits(backend.arch, MappingProxyType(capacity), limits.row_bytes)

@@ -32,7 +32,7 @@ class Role(enum.Enum):
 _MAPS = frozenset(
     "tensor." + name.removeprefix("tile.")
     for name in (*IN_PLACE, "tile.cast", "tile.row_expand", "tile.col_expand")
-) - {"tensor.matmul_acc", "tensor.move", "tensor.assemble"}
+) - {"tensor.matmul_acc", "tensor.move", "tensor.assemble", "tensor.write"}
 
 # The axis that a reduction makes 1, and what joins the results of two parts of it.
 REDUCTIONS: dict[str, tuple[int, str]] = {

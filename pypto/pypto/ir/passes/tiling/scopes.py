@@ -39,8 +39,11 @@ from pypto.ir.passes.tiling.nest import Nest
 from pypto.ir.passes.tiling.roles import Role, broadcasts, joined, matrix_of, role_of, tensors_of
 from pypto.ir.passes.tiling.sweeps import Sweeps
 
-# Tensor operations that name memory or give scalars, and so pass through.
-_PASSING = ("tensor.create", "tensor.dim", "tensor.reshape", "tensor.view")
+# Tensor operations that name memory or touch single elements of it, and so stay as they are.
+_PASSING = (
+    *("tensor.create", "tensor.dim", "tensor.reshape", "tensor.view"),
+    *("tensor.read", "tensor.write"),
+)
 
 
 def tile_scope(
