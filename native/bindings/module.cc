@@ -20,6 +20,7 @@
 #include "../runtime/src/program.h"
 #include "bound_call.h"
 #include "python_run.h"
+#include "record_dict.h"
 #include "slot_binding.h"
 #include "without_gil.h"
 
@@ -108,9 +109,10 @@ void check_count(const char* what, size_t got, int32_t expected) {
   }
 }
 
-void run(const PyProgram& self, const PyChip& chip,
-         const std::vector<std::tuple<uint64_t, uint64_t, std::vector<int64_t>, int>>& tensors,
-         const std::vector<uint64_t>& scalars) {
+using TensorTuple = std::tuple<uint64_t, uint64_t, std::vector<int64_t>, int>;
+
+void run(const PyProgram& self, const PyChip& chip, const std::vector<TensorTuple>& tensors,
+         const std::vector<uint64_t>& scalars, pypto_rt::RunRecord* record = nullptr) {
   const std::shared_ptr<const Program> program = self.program;  // close() may come meanwhile
   self.open();
   check_count("tensors", tensors.size(), program->tensor_count());
@@ -121,7 +123,17 @@ void run(const PyProgram& self, const PyChip& chip,
     list.push_back(tensor_of(addr, bytes, shape, dtype));
   }
   const std::shared_ptr<Chip> target = chip.chip;
-  if (!run_program(*program, *target, list.data(), scalars.data())) throw py::error_already_set();
+  if (!run_program(*program, *target, list.data(), scalars.data(), record)) {
+    throw py::error_already_set();
+  }
+}
+
+py::dict run_recorded(const PyProgram& self, const PyChip& chip,
+                      const std::vector<TensorTuple>& tensors,
+                      const std::vector<uint64_t>& scalars, bool contents) {
+  pypto_rt::RunRecord record(contents);
+  run(self, chip, tensors, scalars, &record);
+  return record_dict(record);
 }
 
 py::object bind_program(
@@ -334,9 +346,15 @@ PYBIND11_MODULE(_native, m) {
 
   py::class_<PyProgram>(m, "Program", "Kernels and an orchestration, loaded.")
       .def(
-          "run", &run, py::arg("chip"), py::arg("tensors"), py::arg("scalars"),
+          "run",
+          [](const PyProgram& self, const PyChip& chip, const std::vector<TensorTuple>& tensors,
+             const std::vector<uint64_t>& scalars) { run(self, chip, tensors, scalars); },
+          py::arg("chip"), py::arg("tensors"), py::arg("scalars"),
           "Runs to the end. tensors: (address, bytes, shape, dtype code); scalars: their 64 bits.\n"
           "KernelFault; KeyboardInterrupt ends the run early.")
+      .def("run_recorded", &run_recorded, py::arg("chip"), py::arg("tensors"), py::arg("scalars"),
+           py::kw_only(), py::arg("contents"),
+           "As run, and gives what the run did; with the contents of the tasks' tensors if asked.")
       .def(
           "bind",
           [bound_call_type](

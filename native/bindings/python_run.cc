@@ -47,7 +47,8 @@ void raise_fault(const pypto_rt::KernelFault& fault) {
 }  // namespace
 
 bool run_program(const pypto_rt::Program& program, pypto_rt::Chip& chip,
-                 const pypto_rt::ChipTensor* tensors, const uint64_t* scalars) {
+                 const pypto_rt::ChipTensor* tensors, const uint64_t* scalars,
+                 pypto_rt::RunRecord* record) {
   for (int32_t i = 0; i < program.tensor_count(); ++i) {
     if (tensors[i].addr == 0 && tensors[i].extent != 0) {
       PyErr_Format(PyExc_ValueError, "tensor %d has elements but no memory", i);
@@ -59,7 +60,7 @@ bool run_program(const pypto_rt::Program& program, pypto_rt::Chip& chip,
     WithoutGil here;
     try {
       const auto cores = chip.cores();
-      program.run(*cores, tensors, scalars, {WithoutGil::signal_raised, &here});
+      program.run(*cores, tensors, scalars, {WithoutGil::signal_raised, &here}, record);
     } catch (...) {
       failure = std::current_exception();
     }

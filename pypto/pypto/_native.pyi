@@ -1,6 +1,7 @@
 """The native core: the simulated chip, the loader of programs, and file hashing."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from pypto_store.manifest import FileRecord
 
@@ -54,6 +55,16 @@ class Program:
         tensors: Sequence[tuple[int, int, Sequence[int], int]],
         scalars: Sequence[int],
     ) -> None: ...
+    def run_recorded(
+        self,
+        chip: Chip,
+        tensors: Sequence[tuple[int, int, Sequence[int], int]],
+        scalars: Sequence[int],
+        *,
+        contents: bool,
+    ) -> dict[str, Any]:
+        """As `run`; gives tasks, spans, scopes, most_tasks, most_bytes and duration_ns."""
+
     def bind(self, chip: Chip, tensors: Sequence[tuple[int, Sequence[int], int]]) -> BoundCall: ...
     @property
     def closed(self) -> bool: ...

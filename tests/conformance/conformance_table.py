@@ -25,7 +25,10 @@ BREAKABLE = ("pypto/pypto/", "store/pypto_store/", "toolchains/pypto_toolchains/
 BREAKABLE_PROGRAMS = ("tests/benchmarks/jit_cache_latency.py",)
 
 _MARKER = "conforms"
-_ROW_ID = re.compile(r"cache\.[1-9][0-9]*")
+# What rows are about; each document is a page of its own, with numbers of its own.
+DOCUMENTS = ("cache", "entry")
+
+_ROW_ID = re.compile(rf"({'|'.join(DOCUMENTS)})\.[1-9][0-9]*")
 _LONGEST_SENTENCE = 900
 
 
@@ -75,8 +78,13 @@ class Row:
             raise TableError(f"{self.id}: `says` has more than {_LONGEST_SENTENCE} characters")
 
     @property
+    def document(self) -> str:
+        """Which of the DOCUMENTS it belongs to."""
+        return self.id.partition(".")[0]
+
+    @property
     def number(self) -> int:
-        """The number after ``cache.``."""
+        """The number within its document."""
         return int(self.id.rpartition(".")[2])
 
 
@@ -87,6 +95,11 @@ class Section:
     heading: str
     note: str
     rows: tuple[Row, ...]
+
+    @property
+    def document(self) -> str:
+        """Which of the DOCUMENTS its rows belong to."""
+        return self.rows[0].document
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -109,7 +122,7 @@ def read_sections(root: Path) -> tuple[Section, ...]:
         TableError: a file is malformed, or a row stands twice.
     """
     sections = [_section(path) for path in sorted((root / ROWS).glob("*.toml"))]
-    sections.sort(key=lambda section: section.rows[0].number if section.rows else 0)
+    sections.sort(key=lambda section: (section.document, section.rows[0].number))
     seen: set[str] = set()
     for row in itertools.chain.from_iterable(section.rows for section in sections):
         if row.id in seen:
@@ -127,6 +140,8 @@ def _section(path: Path) -> Section:
         raise TableError(f"{path.name}: {error}") from error
     if document:
         raise TableError(f"{path.name}: unknown keys {sorted(document)}")
+    if not rows or any(row.document != rows[0].document for row in rows):
+        raise TableError(f"{path.name}: a file has rows, all of one document")
     if [row.number for row in rows] != sorted(row.number for row in rows):
         raise TableError(f"{path.name}: rows stand in the order of their numbers")
     return section

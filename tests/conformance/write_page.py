@@ -1,4 +1,4 @@
-"""Writes docs/reference/conformance.md: `./bazelw run //tests/conformance:write`.
+"""Writes the conformance pages of docs/reference: `./bazelw run //tests/conformance:write`.
 
 Plain Python does too: `python tests/conformance/write_page.py`.
 """
@@ -11,37 +11,65 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from conformance_table import ProvingTest, Section, TableError, read_markers, read_sections
+from conformance_table import (
+    DOCUMENTS,
+    ProvingTest,
+    Section,
+    TableError,
+    read_markers,
+    read_sections,
+)
 
-PAGE = Path("docs/reference/conformance.md")
+_FOLDER = Path("docs/reference")
 
-_INTRODUCTION = """\
-# What holds, and which test proves it
+# The page of each document.
+PAGES = {
+    "cache": _FOLDER / "conformance.md",
+    "entry": _FOLDER / "conformance-entry-points.md",
+}
 
+_WRITTEN = """\
 <!-- Written by tests/conformance/write_page.py from the rows in tests/conformance/rows and the
 `conforms` markers of the tests. Edit those, then run ./bazelw run //tests/conformance:write -->
-
-Each row is a behaviour of the persistent cache that users may rely on. A test of its last column
+"""
+_PROVEN = """\
+A test of its last column
 fails when the behaviour is broken: each row also names edits of the product that break it, and
 `python tests/conformance/break_rows.py` makes them one after the other in a copy of the tree and
 demands to see the tests fail. [How to change a row](../../CONTRIBUTING.md) is in the contributors'
 guide, and [the decision](../adr/0016-conformance-table.md) says why the table is made this way.
-
-The numbers are names and do not change. The rows 84 to 99 are about the evidence of tools that
-makes up a key; that page will be the identities' own.
 """
 
+_INTRODUCTIONS = {
+    "cache": f"""\
+# What holds, and which test proves it
 
-def page(root: Path) -> str:
-    """The text of the page for the tree at ``root``.
+{_WRITTEN}
+Each row is a behaviour of the persistent cache that users may rely on. {_PROVEN}
+The numbers are names and do not change. The rows 84 to 99 are about the evidence of tools that
+makes up a key; that page will be the identities' own.
+""",
+    "entry": f"""\
+# What holds of the entry points, and which test proves it
+
+{_WRITTEN}
+Each row is a behaviour of compiling, loading and running a program that users may rely on; the
+[map of the entry points](entry-points.md) says what they are for. {_PROVEN}
+The numbers are names and do not change. What programs for several chips will do is refused for now,
+and rows 9, 42 and 43 say so.
+""",
+}
+
+
+def page(root: Path, document: str) -> str:
+    """The text of the page of ``document`` for the tree at ``root``.
 
     Raises:
         TableError: rows or markers that cannot be read.
     """
     proofs = read_markers(root)
-    return "\n".join(
-        [_INTRODUCTION, *(_section(section, proofs) for section in read_sections(root))]
-    )
+    sections = [s for s in read_sections(root) if s.document == document]
+    return "\n".join([_INTRODUCTIONS[document], *(_section(s, proofs) for s in sections)])
 
 
 def _section(section: Section, proofs: dict[str, tuple[ProvingTest, ...]]) -> str:
@@ -58,7 +86,7 @@ def _section(section: Section, proofs: dict[str, tuple[ProvingTest, ...]]) -> st
 def _links(tests: Sequence[ProvingTest]) -> Iterator[str]:
     """One link for each file, followed by its tests in words: those wrap where names would not."""
     for file, of_file in itertools.groupby(tests, key=lambda test: test.file):
-        target = os.path.relpath(file, PAGE.parent)
+        target = os.path.relpath(file, _FOLDER)
         names = "; ".join(_in_words(test.name) for test in of_file)
         yield f"[{PurePosixPath(file).name}]({target}): {names}"
 
@@ -74,14 +102,15 @@ def source_root() -> Path:
 
 
 def main() -> int:
-    """Write the page; 1 if the table cannot be read."""
+    """Write the pages; 1 if the table cannot be read."""
     root = source_root()
     try:
-        text = page(root)
+        texts = {document: page(root, document) for document in DOCUMENTS}
     except TableError as error:
         print(error, file=sys.stderr)
         return 1
-    (root / PAGE).write_text(text, encoding="utf-8")
+    for document, text in texts.items():
+        (root / PAGES[document]).write_text(text, encoding="utf-8")
     return 0
 
 

@@ -21,6 +21,7 @@ constexpr uint64_t round_up(uint64_t bytes) { return (bytes + kPage - 1) / kPage
 void poll_caller(CoreContext* context) {
   auto* core = reinterpret_cast<Core*>(context);
   context->poll_credit = kPollInterval;
+  ++core->polls;
   if (core->run->poll_from_kernel()) {
     __atomic_store_n(&context->cancelled, 1, __ATOMIC_RELAXED);
   }
@@ -43,6 +44,33 @@ void run_block(const KernelFunction& kernel, const Task& task, uint32_t sub_bloc
   kernel.entry(args);
 }
 
+// `cpu_ns` and `instructions` count from here until the span has ended.
+RecordedSpan begin_span(const RunRecord& record, Core& core, const Work& work) {
+  core.polls = 0;
+  RecordedSpan span{};
+  span.task = work.task->id;
+  span.func_id = work.part.kernel->func_id;
+  span.core = core.type;
+  span.core_index = core.index;
+  span.first_block = work.first_block;
+  span.blocks = work.blocks;
+  span.instructions = core.context.poll_credit;
+  span.cpu_ns = thread_cpu_ns();
+  span.start_ns = record.now();
+  return span;
+}
+
+void end_span(const RunRecord& record, const Core& core, RecordedSpan& span) {
+  span.end_ns = record.now();
+  span.cpu_ns = thread_cpu_ns() - span.cpu_ns;
+  // The credit falls by one an instruction, and is filled up at each poll.
+  const auto spent = static_cast<uint32_t>(span.instructions) - core.context.poll_credit;
+  span.instructions =
+      core.polls == 0
+          ? spent
+          : span.instructions + uint64_t{kPollInterval} * core.polls - core.context.poll_credit;
+}
+
 }  // namespace
 
 RegionLimits limits_of(Arch arch) noexcept {
@@ -56,7 +84,8 @@ RegionLimits limits_of(Arch arch) noexcept {
   return {};
 }
 
-Core::Core(const ChipOptions& options, CoreType core_type) : context{}, fault{}, type(core_type) {
+Core::Core(const ChipOptions& options, CoreType core_type, int32_t core_index)
+    : context{}, fault{}, type(core_type), index(core_index) {
   const RegionLimits limits = limits_of(options.arch);
   memory_bytes_ = kScratchBytes;
   for (const uint64_t bytes : limits.bytes) memory_bytes_ += round_up(bytes);
@@ -80,10 +109,10 @@ Core::~Core() { munmap(memory_, memory_bytes_); }
 CorePool::CorePool(const ChipOptions& chip_options) : options(chip_options) {
   for (int32_t i = 0; i < options.clusters; ++i) {
     cores_[static_cast<int>(CoreType::AIC)].push_back(
-        std::make_unique<Core>(options, CoreType::AIC));
+        std::make_unique<Core>(options, CoreType::AIC, i));
     for (int k = 0; k < 2; ++k) {
       cores_[static_cast<int>(CoreType::AIV)].push_back(
-          std::make_unique<Core>(options, CoreType::AIV));
+          std::make_unique<Core>(options, CoreType::AIV, 2 * i + k));
     }
   }
 }
@@ -152,6 +181,7 @@ bool CorePool::wake_one(CoreType type) {
 void CorePool::make_ready(Lock& lock, Task* const* tasks, size_t count, size_t taken) {
   for (size_t i = 0; i < count; ++i) {
     Task& task = *tasks[i];
+    if (RunRecord* record = task.run->record()) record->ready(task);
     for (const CoreType type : {CoreType::AIC, CoreType::AIV}) {
       const auto parts = static_cast<int64_t>(task.parts.of(type));
       if (parts == 0) continue;
@@ -244,6 +274,9 @@ void CorePool::execute(Lock& lock, Core& core, const Work& work) {
     __atomic_store_n(&core.context.cancelled, 0, __ATOMIC_RELAXED);
     lock.unlock();
 
+    RunRecord* const record = run.record();
+    RecordedSpan span{};
+    if (record != nullptr) span = begin_span(*record, core, work);
     const ChipTensor* tensors[kMaxKernelTensors];
     for (size_t i = 0; i < task.tensors.size(); ++i) tensors[i] = &task.tensors[i];
     core.context.tensors = tensors;
@@ -254,9 +287,11 @@ void CorePool::execute(Lock& lock, Core& core, const Work& work) {
       if (__atomic_load_n(&core.context.cancelled, __ATOMIC_RELAXED) != 0) break;
     }
     core.context.position = nullptr;
+    if (record != nullptr) end_span(*record, core, span);
 
     lock.lock();
     core.run = nullptr;
+    if (record != nullptr) record->span(span);
     if (core.fault.code != FaultCode::None && core.fault.code != FaultCode::Cancelled) {
       run.fail(lock, FaultReport{core.fault.code, kernel.func_id, core.fault.op, core.fault.message,
                                  core.fault.unit, core.fault.line, core.fault.column,

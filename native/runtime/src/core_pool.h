@@ -65,7 +65,7 @@ class Core {
  public:
   enum class State { Unstarted, Sleeping, Waking, Running, Borrowed };
 
-  Core(const ChipOptions& options, CoreType type);  // std::bad_alloc
+  Core(const ChipOptions& options, CoreType type, int32_t index);  // std::bad_alloc
   ~Core();
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
@@ -73,6 +73,8 @@ class Core {
   CoreContext context;  // first: poll() finds the core from it
   FaultRecord fault;
   const CoreType type;
+  const int32_t index;  // among the cores of its type
+  uint32_t polls = 0;   // how often a kernel has polled since its work began
   State state = State::Unstarted;
   Run* run = nullptr;  // whose task it executes
   std::condition_variable wake;

@@ -68,9 +68,9 @@ Program::Program(const std::vector<KernelFile>& kernels, const std::string& orch
 }
 
 void Program::run(CorePool& cores, const ChipTensor* tensors, const uint64_t* scalars,
-                  Poll poll) const {
+                  Poll poll, RunRecord* record) const {
   const ChipTaskArgs args(tensors, tensor_count_, scalars, scalar_count_);
-  execute_run(cores, kind_, kernels_, entry_, args, poll);
+  execute_run(cores, kind_, kernels_, entry_, args, poll, record);
 }
 
 }  // namespace pypto_rt

@@ -33,7 +33,9 @@ class Program {
   int32_t scalar_count() const noexcept { return scalar_count_; }
 
   // Returns when every task has completed. Throws KernelFault, Interrupted.
-  void run(CorePool& cores, const ChipTensor* tensors, const uint64_t* scalars, Poll poll) const;
+  // A `record` is written meanwhile.
+  void run(CorePool& cores, const ChipTensor* tensors, const uint64_t* scalars, Poll poll,
+           RunRecord* record = nullptr) const;
 
  private:
   std::vector<Library> libraries_;

@@ -106,11 +106,12 @@ Part Parts::at(CoreType type, size_t n) const noexcept {
 }
 
 Run::Run(CorePool& pool, RuntimeKind kind, const std::vector<KernelFunction>& kernels, Poll poll,
-         CoreStackHeader& header)
+         CoreStackHeader& header, RunRecord* record)
     : pool_(pool),
       kernels_(kernels),
       poll_(poll),
       header_(header),
+      record_(record),
       building_(kind == RuntimeKind::HostBuildGraph),
       last_poll_(std::chrono::steady_clock::now()) {}
 
@@ -131,6 +132,7 @@ void Run::execute(void (*entry)(const ChipTaskArgs&), const ChipTaskArgs& args) 
   Lock lock(pool_.mutex);
   if (building_) release_graph(lock);
   while (outstanding_ > 0) advance(lock);
+  if (record_ != nullptr) record_->ended();
   lock.unlock();
   if (interrupted_) throw Interrupted();
   if (fault_) throw KernelFault(std::move(*fault_));
@@ -225,6 +227,7 @@ Task& Run::add_task(const Parts& parts, const CoreTaskArgs& args, int64_t id) {
   dependencies_.clear();
   Task& task = tasks_.emplace_back();
   task.run = this;
+  task.id = id;
   task.parts = parts;
   task.blocks = args.blocks();
   task.unfinished = static_cast<int64_t>(parts.count) * task.blocks;
@@ -272,6 +275,7 @@ int64_t Run::submit(const MixedKernels& kernels, const CoreTaskArgs& args) {
     ++task.waits_for;
   }
   ++outstanding_;
+  if (record_ != nullptr) record_->submitted(task, args, dependencies_, tasks_.size());
   if (!building_ && task.waits_for == 0) {
     std::vector<Task*> ready = {&task};
     pass_empty(ready);
@@ -285,6 +289,7 @@ int64_t Run::submit(const MixedKernels& kernels, const CoreTaskArgs& args) {
 
 void Run::finish(Task& task, std::vector<Task*>& ready) {
   task.done = true;
+  if (record_ != nullptr && !ended_early_) record_->finished(task);
   for (Task* successor : task.successors) {
     if (--successor->waits_for == 0) ready.push_back(successor);
   }
@@ -410,6 +415,7 @@ bool Run::alloc(const TensorCreateInfo* infos, int32_t count, ChipTensor* tensor
       return false;
     }
     allocated_bytes_ += static_cast<int64_t>(bytes);
+    if (record_ != nullptr) record_->allocated(static_cast<int64_t>(bytes), allocated_bytes_);
     lock.unlock();
     try {
       auto buffer = std::make_shared<Buffer>(bytes);
@@ -423,9 +429,13 @@ bool Run::alloc(const TensorCreateInfo* infos, int32_t count, ChipTensor* tensor
   return true;
 }
 
-void Run::scope_begin() { ++open_scopes_; }
+void Run::scope_begin() {
+  ++open_scopes_;
+  if (record_ != nullptr) record_->scope_begin();
+}
 
 void Run::scope_end() {
+  if (record_ != nullptr) record_->scope_end();
   release_allocations(open_scopes_);
   --open_scopes_;
 }
@@ -473,9 +483,10 @@ bool Run::is_fatal() {
 }
 
 void execute_run(CorePool& cores, RuntimeKind kind, const std::vector<KernelFunction>& kernels,
-                 void (*entry)(const ChipTaskArgs&), const ChipTaskArgs& args, Poll poll) {
+                 void (*entry)(const ChipTaskArgs&), const ChipTaskArgs& args, Poll poll,
+                 RunRecord* record) {
   BorrowedStack stack(cores);
-  Run run(cores, kind, kernels, poll, (*stack).header());
+  Run run(cores, kind, kernels, poll, (*stack).header(), record);
   Execution execution{&run, entry, &args, nullptr};
   (*stack).run(carry_out, &execution);
   if (execution.failure) std::rethrow_exception(execution.failure);

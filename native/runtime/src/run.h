@@ -12,6 +12,7 @@
 
 #include "core_pool.h"
 #include "faults.h"
+#include "run_record.h"
 #include "tensor_map.h"
 
 namespace pypto_rt {
@@ -61,6 +62,7 @@ struct Parts {
 
 struct Task {
   Run* run = nullptr;
+  int64_t id = 0;
   Parts parts;
   int64_t blocks = 1;
   int64_t unfinished = 0;  // blocks of all parts
@@ -77,8 +79,9 @@ struct Task {
 // Methods without a Lock are called by the submitting thread only, methods with one by any.
 class Run {
  public:
+  // A `record` is written as long as the run lasts.
   Run(CorePool& pool, RuntimeKind kind, const std::vector<KernelFunction>& kernels, Poll poll,
-      CoreStackHeader& header);
+      CoreStackHeader& header, RunRecord* record = nullptr);
 
   // Runs the orchestration, waits for all tasks, and throws KernelFault or Interrupted if that is
   // how it ended. Must be called on the stack that the header belongs to.
@@ -104,6 +107,7 @@ class Run {
   void complete(Lock& lock, const Work& work, const Core& core);
   bool ended_early() const noexcept { return ended_early_; }
   bool poll_from_kernel();
+  RunRecord* record() const noexcept { return record_; }
 
  private:
   struct Allocation {
@@ -138,6 +142,7 @@ class Run {
   const std::vector<KernelFunction>& kernels_;
   const Poll poll_;
   CoreStackHeader& header_;
+  RunRecord* const record_;
 
   std::deque<Task> tasks_;  // [first_id_, first_id_ + size): those that may not have completed
   int64_t first_id_ = 0;
@@ -161,6 +166,7 @@ class Run {
 
 // Carries out one run on a stack of the pool's. Throws KernelFault, Interrupted.
 void execute_run(CorePool& cores, RuntimeKind kind, const std::vector<KernelFunction>& kernels,
-                 void (*entry)(const ChipTaskArgs&), const ChipTaskArgs& args, Poll poll);
+                 void (*entry)(const ChipTaskArgs&), const ChipTaskArgs& args, Poll poll,
+                 RunRecord* record = nullptr);
 
 }  // namespace pypto_rt

@@ -45,7 +45,7 @@ def open_chip(options: RunOptions) -> Chip:
 
     The simulated chip has one task ring and one heap for all scope depths, so the largest of four
     sizes counts; it has no dependency pool and no scheduler threads that could be numbered.
-    Raises ToolchainUnavailable for a device and NotImplementedError for diagnostics.
+    Raises ToolchainUnavailable for a device.
     """
     return _open(_key(options))
 
@@ -56,11 +56,6 @@ def _key(options: RunOptions) -> _ChipKey:
         raise ToolchainUnavailable(
             f"platform {options.platform!r} needs a device and its driver, which this version "
             f"does not drive; run on '{target.backend_type.arch}sim'"
-        )
-    if options.dfx.any_enabled():
-        raise NotImplementedError(
-            "the simulated chip records no diagnostics; leave enable_chip_swimlane, "
-            "enable_dump_args, enable_pmu, enable_dep_gen and enable_scope_stats off"
         )
     return _ChipKey(
         options.platform, _largest(options.ring_task_window), _largest(options.ring_heap)

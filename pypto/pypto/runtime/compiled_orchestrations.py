@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from pypto.backend import BackendType
 from pypto.ir.nodes import Program as IrProgram
 from pypto.runtime.compiled_program import CompiledProgram
+from pypto.runtime.options import RunOptions
 from pypto.runtime.run_config import RunConfig
 
 
@@ -92,7 +93,7 @@ class CompiledOrchestrations(CompiledProgram):
         """Raises TypeError: one of the programs is what can be called."""
         self._choose("called")
 
-    def dispatcher(self, chip: Any, platform: str) -> NoReturn:
+    def dispatcher(self, chip: Any, options: RunOptions) -> NoReturn:
         """Raises TypeError, as a call does."""
         self._choose("run")
 

@@ -22,7 +22,7 @@ from pypto.runtime.chips import shared_chip
 from pypto.runtime.compiled_meta import CompiledMeta
 from pypto.runtime.config_argument import run_config
 from pypto.runtime.directory_kind import DirectoryKind, kind_of
-from pypto.runtime.dispatch import Dispatcher
+from pypto.runtime.dispatch import Dispatcher, RecordingDispatcher
 from pypto.runtime.errors import SourceMap
 from pypto.runtime.host import host_compilers
 from pypto.runtime.loader import load_binaries
@@ -220,14 +220,29 @@ class CompiledProgram:
         dispatcher(full)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def dispatcher(self, chip: Chip, platform: str) -> Dispatcher:
-        """This program on a chip of ``platform``; builds and loads it first. For workers."""
-        return Dispatcher(
+    def dispatcher(self, chip: Chip, options: RunOptions) -> Dispatcher:
+        """This program on a chip for ``options``; builds and loads it first. For workers."""
+        program = self._load(options.platform)
+        config = self._storage.config
+        names = [kernel.name for kernel in config.kernels]
+        if not options.dfx.any_enabled():
+            return Dispatcher(
+                self._signature, program, chip, kernel_names=names, sources=self._sources
+            )
+        # Only runs that are recorded pay for it.
+        from pypto.runtime.run_records import recorder
+
+        record = recorder(
+            options.dfx, self.output_dir, names, options.platform, config.runtime.value
+        )
+        return RecordingDispatcher(
             self._signature,
-            self._load(platform),
+            program,
             chip,
-            kernel_names=[kernel.name for kernel in self._storage.config.kernels],
+            kernel_names=names,
             sources=self._sources,
+            record=record,
+            contents=options.dfx.enable_dump_args > 0,
         )
 
     def dispatcher_for(self, config: RunConfig | None) -> Dispatcher:
@@ -245,7 +260,7 @@ class CompiledProgram:
         dispatcher = self._dispatchers.get(options)
         if dispatcher is None:
             chip = shared_chip(options)
-            dispatcher = self.dispatcher(chip, options.platform)
+            dispatcher = self.dispatcher(chip, options)
             dispatcher = self._dispatchers.setdefault(options, dispatcher)
         if config is None:
             self._default = dispatcher

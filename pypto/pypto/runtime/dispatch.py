@@ -7,7 +7,7 @@ so is spelled out: each step saved there is a good part of what a call costs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pypto.runtime.arguments import BoundArguments, Signature
@@ -159,3 +159,42 @@ class Dispatcher:
             pto_line=error.pto_line,
             location=locate(self._sources, error.unit, error.line, error.column),
         ) from None
+
+
+class RecordingDispatcher(Dispatcher):
+    """A dispatcher whose runs are recorded; ``record`` is given what each did.
+
+    Its calls take the long way, because what is recorded costs more.
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        program: Program,
+        chip: Chip,
+        *,
+        kernel_names: Sequence[str],
+        sources: SourceMap,
+        record: Callable[[Mapping[str, Any]], None],
+        contents: bool,
+    ) -> None:
+        super().__init__(signature, program, chip, kernel_names=kernel_names, sources=sources)
+        self._record = record
+        self._contents = contents
+
+    def __call__(self, args: tuple[Any, ...]) -> None:
+        """Run with the arguments of an in-place call, and record it."""
+        bound = self._signature.bind(args)
+        tensors = [(t.address, t.nbytes, t.shape, t.dtype_code) for t in bound.tensors]
+        try:
+            record = self._program.run_recorded(
+                self._chip, tensors, bound.scalars, contents=self._contents
+            )
+        except (RuntimeError, ValueError) as error:
+            self._failed(error, args)
+        self._record(record)
+
+    def like(self, args: tuple[Any, ...]) -> Callable[[tuple[Any, ...]], None]:
+        """Itself: there is no shorter way."""
+        self._signature.bind(args)
+        return self

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pypto.ir.distributed_compiled_program import DistributedCompiledProgram, refuse_distributed
+from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.worker import Worker
 
@@ -17,6 +18,18 @@ class DistributedWorker(Worker):
 
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
         refuse_distributed("DistributedWorker")
+
+    def run(self, compiled: CompiledProgram, *args: Any) -> None:
+        """Raises DistributedUnavailable."""
+        refuse_distributed("DistributedWorker.run")
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+    @property
+    def closed(self) -> bool:
+        """True: none was ever open."""
+        return True
 
 
 class DistributedRunHandle:

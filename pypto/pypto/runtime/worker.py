@@ -122,7 +122,7 @@ class ChipWorker(Worker):
                     f"{compiled!r} is for platform {compiled.platform!r}, this worker for "
                     f"{self.platform!r}; compile it for the worker's platform"
                 )
-            call = compiled.dispatcher(self._chip, self.platform)
+            call = compiled.dispatcher(self._chip, self._options)
             # The handle keeps the program alive, so its id stays its own.
             handle = RegistrationHandle(self, compiled, call)
             self._registrations[id(compiled)] = handle

@@ -243,8 +243,6 @@ def test_a_configuration_decides_the_target_of_a_run(scale: Scale) -> None:
         compiled(_x(), 2.0, 0, out, config=RunConfig(arch=BackendType.Ascend950))
     with pytest.raises(ToolchainUnavailable, match="'a2a3'"):
         compiled(_x(), 2.0, 0, out, config=RunConfig(execution_mode=ExecutionMode.ONBOARD))
-    with pytest.raises(NotImplementedError, match="diagnostics"):
-        compiled(_x(), 2.0, 0, out, config=RunConfig(enable_pmu=1))
     with pytest.raises(AttributeError):
         compiled(_x(), 2.0, 0, out, config=RunOptions(platform="a2a3sim"))  # type: ignore[arg-type]
 

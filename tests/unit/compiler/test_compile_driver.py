@@ -3,100 +3,33 @@
 from __future__ import annotations
 
 import json
-import os
 import runpy
 import stat
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import pytest
+from copy_programs import copy_program
 from pypto import ir
 from pypto.backend import RuntimeKind, target_of
 from pypto.compiler import (
-    Assembler,
     AssemblyFailed,
     BuiltSources,
     PassRecord,
-    build_sources,
     lower,
     memory_record,
 )
-from pypto.compiler.build_options import BuildOptions
 from pypto.compiler.memory_record import MemoryRecord
 from pypto.compiler.tree import staged, unique_directory, write_files
-from pypto.ir.dtypes import FP32, INDEX
 from pypto.ir.errors import CompileError
-from pypto.ir.nodes import (
-    Const,
-    Direction,
-    DynDim,
-    Function,
-    FunctionKind,
-    MemorySpace,
-    Op,
-    Param,
-    Program,
-    Return,
-    Scope,
-    Span,
-    TensorType,
-    Var,
-)
-from pypto.ir.ops import infer_result
 from pypto.ir.options import DiagnosticPhase, PassDumpLevel
 from pypto.ir.passes import limits_of
 from pypto.runtime.compiled_meta import CompiledMeta
 from pypto.runtime.kernel_config import KernelConfig
 
 Build = Callable[..., BuiltSources]
-
-# Stands for the assembler: takes the function's name from the text and writes a body for it.
-FAKE_PTOAS = """\
-#!/bin/sh
-set -e
-echo "$@" > ../../arguments.txt 2>/dev/null || true
-name=$(sed -n 's/.*func.func @\\([A-Za-z0-9_]*\\).*/\\1/p' "$1")
-case $name in bad*) echo "$1:3:5: error: no such thing" >&2; exit 1;; esac
-printf '#include "pto/pto-inst.hpp"\\nusing namespace pto;\\n' > "$3"
-printf '__global__ AICORE void %s(__gm__ float* v1, __gm__ float* v2) {\\n}\\n' "$name" >> "$3"
-"""
-
-
-def copy_program(name: str = "copy", shape: tuple[int, int] = (8, 8)) -> Program:
-    """Copies a tensor with run-time rows, one tile of it."""
-    rows = DynDim("N")
-    x, out = Var("x", TensorType((rows, 8), FP32)), Var("out", TensorType((rows, 8), FP32))
-    zero, span = Const(0, INDEX), Span("tests:copy", 2, 4)
-    attrs = {"shape": shape, "space": MemorySpace.Vec, "has_valid": False}
-    tile = Var("tile", infer_result("tile.load", (x, zero, zero), attrs))
-    load = Op("tile.load", (x, zero, zero), tile, span, MappingProxyType(attrs))
-    store = Op("tile.store", (tile, zero, zero, out), Var("out", out.type), span)
-    function = Function(
-        name=name,
-        func_type=FunctionKind.ORCHESTRATION,
-        params=(Param(x, Direction.In), Param(out, Direction.Out)),
-        body=(Scope(f"{name}_rows", (load, store), span), Return((out,), span)),
-        return_types=(out.type,),
-        span=Span("tests:copy", 1, 0),
-    )
-    return Program(name, MappingProxyType({name: function}), name)
-
-
-@pytest.fixture
-def build(tmp_path: Path) -> Build:
-    ptoas = tmp_path / "ptoas"
-    ptoas.write_text(FAKE_PTOAS)
-    ptoas.chmod(0o755)
-    assembler = Assembler(ptoas, dict(os.environ), 20.0)
-
-    def run(program: Program, output: Path, platform: str = "a2a3sim") -> BuiltSources:
-        options = BuildOptions(target_of(platform))
-        return build_sources(program, output, options=options, assembler=assembler)
-
-    return run
 
 
 def tree(directory: Path) -> dict[str, bytes]:
