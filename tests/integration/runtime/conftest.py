@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from pypto.ir.nodes import Direction
 from pypto.ir.param_info import DYNAMIC, ParamInfo
 from pypto.runtime.compiled_meta import CompiledMeta
 from pypto.runtime.kernel_config import KernelConfig, KernelEntry, OrchestrationEntry
+
+sys.path.insert(0, os.path.dirname(__file__))
 
 SCALE = """
 #include "pypto_rt/kernel_abi.h"
