@@ -45,7 +45,10 @@ ROWS = "#code .row"
 
 def dumped(number, name, text, seconds=None):
     lines = tuple(text.splitlines())
-    return DumpedPass(number, name, f"{number:02d}_{name}.py", lines, sections(lines), seconds)
+    told = (f"kernel.py:{30 + at}" if "tile." in line else "" for at, line in enumerate(lines))
+    places = tuple(told)
+    file = f"{number:02d}_{name}.py"
+    return DumpedPass(number, name, file, lines, places, sections(lines), seconds)
 
 
 def written(directory, passes):
@@ -100,6 +103,14 @@ def test_a_pass_is_shown_beside_the_one_before(trace, page):
     click(tab, "#passes li:nth-child(4) button")
     assert "".join(contents(tab, "#code .new .changed")) == "addr=0, , addr=16384"
     assert tab.value("document.querySelectorAll('#code code.gone').length") == 2
+
+
+def test_lines_say_where_they_come_from(trace, page):
+    tab = page(trace)
+    click(tab, "#passes li:nth-child(2) button")
+    row = "[...document.querySelectorAll('#code code.new')].find((e) => /load/.test(e.innerText))"
+    assert tab.value(f"{row}.querySelector('.place').textContent") == "kernel.py:34"
+    assert contents(tab, "#code .place").count("kernel.py:35") >= 1
 
 
 def test_one_column_has_old_lines_above_new_ones(trace, page):

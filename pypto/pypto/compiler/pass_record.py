@@ -2,7 +2,8 @@
 
 ::
 
-    passes_dump/00_frontend.py            the program before the first pass
+    passes_dump/00_frontend.py            the program before the first pass, each statement with
+                                          the line of the user's source that it is from
     passes_dump/NN_after_<pass>.py        the program after a pass
     passes_dump/memory_map.json           what memory the tiles take, and when (memory_record.py)
     report/pipeline_profile.{json,txt}    seconds that each pass took
@@ -74,7 +75,7 @@ class PassRecord:
         if self._dump is not PassDumpLevel.NONE:
             stem = f"{index:02d}_{name}" if index == 0 else f"{index:02d}_after_{name}"
             self.files[f"passes_dump/{stem}.py"] = print_program(
-                program, annotated=self._dump is PassDumpLevel.EXPLICIT
+                program, annotated=self._dump is PassDumpLevel.EXPLICIT, places=True
             )
             if is_planned(program):
                 record = memory_of(program, self._limits)

@@ -7,6 +7,7 @@ shows every type, binds every name once, and is the same for the same program.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
 
 from pypto.ir.nodes import (
     PLAIN,
@@ -26,6 +27,7 @@ from pypto.ir.nodes import (
     Return,
     Schedule,
     Scope,
+    Span,
     Stmt,
     TensorType,
     Type,
@@ -47,16 +49,21 @@ _KINDS = {
 }
 
 
-def print_program(program: Program, *, annotated: bool = True) -> str:
+def print_program(program: Program, *, annotated: bool = True, places: bool = False) -> str:
     """The text of a whole program, callees first.
 
-    What operations bind is ``annotated`` with its type, and a tile with its address.
+    What operations bind is ``annotated`` with its type, and a tile with its address. With
+    ``places``, each statement ends in a comment: the line of the user's source that it is from, of
+    a file where the program knows that, or else of a function.
     """
     name = identifier(program.name, RESERVED)
     extents = Extents(RESERVED | {name, *program.functions})
     methods: list[str] = []
     for function in program.functions.values():
-        printer = _Printer(program.functions, extents, method=True, annotated=annotated)
+        sources = program.sources if places else None
+        printer = _Printer(
+            program.functions, extents, method=True, annotated=annotated, sources=sources
+        )
         methods += ["", *(_INDENT + line if line else "" for line in printer.function(function))]
     return _module(extents, ["@pl.program", f"class {name}:", *methods[1:]])
 
@@ -89,11 +96,13 @@ class _Printer:
         *,
         method: bool,
         annotated: bool = True,
+        sources: Mapping[str, tuple[str, int]] | None = None,
     ) -> None:
         self._functions = functions
         self._extents = extents
         self._method = method
         self._annotated = annotated
+        self._sources = sources
         self._names: dict[Var, str] = {}
         self._taken: set[str] = set()
 
@@ -177,8 +186,19 @@ class _Printer:
         if not body:
             yield f"{pad}pass"
         for statement in body:
-            for line in self.statement(statement):
+            lines = self.statement(statement)
+            yield pad + next(lines) + self.place(statement.span)
+            for line in lines:
                 yield pad + line
+
+    def place(self, span: Span) -> str:
+        """A comment with the line that a span begins on, if such are asked for."""
+        if self._sources is None:
+            return ""
+        if span.unit not in self._sources:
+            return f"  # {span.unit}:{span.line}"
+        file, first = self._sources[span.unit]
+        return f"  # {PurePath(file).name}:{first + span.line - 1}"
 
     def statement(self, statement: Stmt) -> Iterator[str]:
         match statement:

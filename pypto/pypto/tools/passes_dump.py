@@ -17,6 +17,7 @@ PROFILE = "report/pipeline_profile.json"
 
 _FILE = re.compile(r"(\d+)_(?:after_)?(.+)\.py")
 _DEFINITION = re.compile(r"(\s*)def (\w+)\(")
+_PLACED = re.compile(r"(.*\S)  # ([^#\"]+:\d+)")
 _MAX_PROFILE = 1 << 22
 
 
@@ -33,6 +34,7 @@ class Section:
 class DumpedPass:
     """The program as one pass left it; the first is what the parser made.
 
+    `places` has the line of the user's source that each line is from, or "" where none is told.
     `seconds` is what the pass took, or None where that was not measured.
     """
 
@@ -40,6 +42,7 @@ class DumpedPass:
     name: str
     file: str
     lines: tuple[str, ...]
+    places: tuple[str, ...]
     sections: tuple[Section, ...]
     seconds: float | None
 
@@ -66,10 +69,9 @@ def read(directory: Path, progress: Progress) -> tuple[Path, tuple[DumpedPass, .
     passes = []
     with progress.of("reading passes", len(files)) as advance:
         for number, name, path in files:
-            lines = _lines(path)
-            passes.append(
-                DumpedPass(number, name, path.name, lines, sections(lines), seconds(number, name))
-            )
+            lines, places = _lines(path)
+            took = seconds(number, name)
+            passes.append(DumpedPass(number, name, path.name, lines, places, sections(lines), took))
             advance(1)
     return dump.parent, tuple(passes)
 
@@ -91,11 +93,19 @@ def sections(lines: Sequence[str]) -> tuple[Section, ...]:
     )
 
 
-def _lines(path: Path) -> tuple[str, ...]:
+def _lines(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The lines of a dump, and the place that the comment at the end of each tells."""
     try:
-        return tuple(path.read_text(encoding="utf-8").splitlines())
+        whole = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
         raise CommandError(f"{path}: not text in UTF-8 ({error.reason})") from error
+    parts = [_split(line) for line in whole]
+    return tuple(line for line, _ in parts), tuple(place for _, place in parts)
+
+
+def _split(line: str) -> tuple[str, str]:
+    match = _PLACED.fullmatch(line)
+    return (line, "") if match is None else (match[1], match[2])
 
 
 def _profile(path: Path) -> Callable[[int, str], float | None]:

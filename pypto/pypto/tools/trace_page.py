@@ -26,17 +26,23 @@ def render(build: Path, passes: Sequence[DumpedPass]) -> str:
 def _data(passes: Sequence[DumpedPass]) -> dict[str, object]:
     """Passes leave most lines as they are: each line is there once, and then by its number."""
     numbers: dict[str, int] = {}
+    places: dict[str, int] = {"": 0}
     listed = [
         {
             "number": one.number,
             "name": visible(one.name),
             "seconds": one.seconds,
             "lines": [numbers.setdefault(line, len(numbers)) for line in one.lines],
+            "places": [places.setdefault(place, len(places)) for place in one.places],
             "sections": [[visible(s.name), s.first, s.end] for s in one.sections],
         }
         for one in passes
     ]
-    return {"lines": [visible(line) for line in numbers], "passes": listed}
+    return {
+        "lines": [visible(line) for line in numbers],
+        "places": [visible(place) for place in places],
+        "passes": listed,
+    }
 
 
 def _body(build: Path, passes: Sequence[DumpedPass]) -> Iterator[str]:

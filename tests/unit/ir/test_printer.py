@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from pypto.ir.dtypes import BOOL, FP16, FP32, INDEX, INT32, TASK_ID
 from pypto.ir.nodes import (
@@ -32,7 +33,7 @@ from pypto.ir.nodes import (
     Var,
     While,
 )
-from pypto.ir.printer import print_type
+from pypto.ir.printer import print_program, print_type
 
 SPAN = Span("kernels:entry", 3, 4)
 
@@ -190,3 +191,13 @@ def test_schedules_and_manual_scopes_print_as_they_are_written():
         "    pl.spmd_submit(f, x, core_num=8, deps=[second])",
         "    third: pl.Scalar[pl.TASK_ID] = None",
     ]
+
+
+def test_places_are_comments_that_say_the_line_of_the_source():
+    plain = print_program(sample()).splitlines()
+    placed = [line.partition("  # ") for line in print_program(sample(), places=True).splitlines()]
+    assert [text for text, _, _ in placed] == plain
+    assert {place for _, _, place in placed} == {"", "kernels:entry:3"}
+    known = replace(sample(), sources={"kernels:entry": ("/home/me/kernel.py", 100)})
+    text = print_program(known, places=True)
+    assert text.replace("  # kernel.py:102", "") == "\n".join(plain) + "\n"

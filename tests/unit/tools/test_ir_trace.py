@@ -24,6 +24,14 @@ def test_passes_come_in_order_with_their_functions(build):
     assert read(build / "passes_dump", SilentProgress()) == (place, passes)
 
 
+def test_the_place_of_a_line_is_no_part_of_its_text(build):
+    dump = build / "passes_dump" / "01_after_split.py"
+    dump.write_text('x = 1  # kernel.py:12\ny = "  # no.py:1"\n# a comment:3\nz = 2  # m:f:4\n')
+    _, passes = read(build, SilentProgress())
+    assert passes[1].lines == ("x = 1", 'y = "  # no.py:1"', "# a comment:3", "z = 2")
+    assert passes[1].places == ("kernel.py:12", "", "", "m:f:4")
+
+
 def test_times_are_those_of_the_pass_that_was_measured(build):
     _, passes = read(build, SilentProgress())
     # The tenth pass is none of the two that the profile has.

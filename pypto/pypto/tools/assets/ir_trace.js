@@ -86,13 +86,17 @@
 
   // -- rows
 
-  function side(at, lines, look, changed) {
-    const number = element("span", { className: "line" }, at < 0 ? "" : String(at + 1));
+  function side(at, pass, look, changed) {
+    const { lines, places } = pass;
+    const number = element("span", {}, at < 0 ? "" : String(at + 1));
     const content = element("code", {}, ...(at < 0 ? [] : painted(text(lines[at]), changed)));
     // A line that is too long goes on below itself, further in than it begins.
     const inwards = at < 0 ? 0 : text(lines[at]).search(/\S|$/) + 4;
     content.style.paddingLeft = `calc(0.4rem + ${inwards}ch)`;
     content.style.textIndent = `-${inwards}ch`;
+    if (at >= 0 && places[at]) {
+      content.append(element("span", { className: "place" }, data.places[places[at]]));
+    }
     return [
       Object.assign(number, { className: `line ${look}` }),
       Object.assign(content, { className: look }),
@@ -101,8 +105,8 @@
 
   function drawn(number) {
     const [i, j, changed] = rows[number];
-    const before = state.base < 0 ? [] : passes[state.base].lines;
-    const after = passes[state.at].lines;
+    const before = passes[Math.max(state.base, 0)];
+    const after = passes[state.at];
     const row = element("div", { className: "row" });
     row.dataset.row = number;
     if (number === current) row.classList.add("current");
@@ -113,7 +117,7 @@
       return [row];
     }
     const [gone, fresh] = i >= 0 && j >= 0
-      ? irDiff.words(text(before[i]), text(after[j])) : [[], []];
+      ? irDiff.words(text(before.lines[i]), text(after.lines[j])) : [[], []];
     if ($("view").value === "sides") {
       row.append(
         ...side(i, before, i < 0 ? "none" : "gone", gone),
