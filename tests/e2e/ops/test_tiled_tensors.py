@@ -523,3 +523,74 @@ def test_callers_create_what_an_incore_function_keeps_in_memory(
     out = torch.zeros(m, 64)
     compiled(q, k, v, out)
     torch.testing.assert_close(out, torch.softmax(q @ k * 0.125, 1) @ v, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(512, 384), (1009, 333), (3, 30011)], ids=str)
+def test_large_tensors_are_transposed_in_blocks(run: Run, shape: tuple[int, int]) -> None:
+    run(
+        "out[:] = pl.exp(pl.transpose(pl.mul(a, 2.0), 0, 1))",
+        lambda a: torch.exp(a.t() * 2),
+        a=shape,
+        out=(shape[1], shape[0]),
+    )
+
+
+@pytest.mark.parametrize("kind", ["FP32", "BF16"])
+def test_factors_are_transposed(run: Run, kind: str) -> None:
+    dtype = {"FP32": FP32, "BF16": BF16}[kind]
+    run(
+        f"out[:] = pl.matmul(a, b, out_dtype=pl.{kind}, a_trans=True, b_trans=True)",
+        lambda a, b: (a.t().double() @ b.t().double()).to(getattr(torch, dtype.torch_name)),
+        rtol=1e-2,
+        atol=1e-2,
+        a=((300, 257), dtype),
+        b=((500, 300), dtype),
+        out=((257, 500), dtype),
+    )
+
+
+def test_large_tensors_stand_side_by_side(run: Run) -> None:
+    run(
+        "out[:] = pl.neg(pl.concat(pl.add(a, 1.0), b))",
+        lambda a, b: -torch.cat((a + 1, b), dim=1),
+        a=(600, 300),
+        b=(600, 129),
+        out=(600, 429),
+    )
+
+
+def test_a_row_is_added_to_memory_once(run: Run) -> None:
+    def reference(io: Tensor, a: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
+        return io + r + 1, a + r + 1
+
+    run(
+        """
+        t = pl.add(r, 1.0)
+        io = pl.assemble(io, t, [0, 0], atomic=pl.AtomicType.Add)
+        out[:] = pl.col_expand_add(a, t)
+        """,
+        reference,
+        io=(1, 300),
+        a=(1000, 300),
+        r=(1, 300),
+        out=(1000, 300),
+    )
+
+
+def test_elements_of_large_values_are_read_and_written(run: Run) -> None:
+    def reference(a: Tensor) -> Tensor:
+        t = a * 2
+        t[3, 5] = t[599, 299] + 1
+        return t - a
+
+    run(
+        """
+        t = pl.mul(a, 2.0)
+        last = pl.read(t, [599, 299])
+        t[3, 5] = last + 1.0
+        out[:] = pl.sub(t, a)
+        """,
+        reference,
+        a=(600, 300),
+        out=(600, 300),
+    )

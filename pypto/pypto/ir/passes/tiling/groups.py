@@ -8,10 +8,11 @@ every block, since blocks run one after another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
-from pypto.ir.nodes import Op, Operand, Var
+from pypto.ir.nodes import AttrValue, Op, Operand, Var
 from pypto.ir.passes.tiling.roles import (
     REDUCTIONS,
     Extents,
@@ -27,11 +28,12 @@ from pypto.ir.passes.tiling.roles import (
 Place = Extents | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Output:
     """A store: ``target`` takes ``value`` at ``offsets`` and is called ``result`` afterwards.
 
-    ``position`` is that of the operation of the group after which it stands.
+    ``position`` is that of the operation of the group after which it stands, ``attrs`` are those
+    that the stores have.
     """
 
     position: int
@@ -39,6 +41,7 @@ class Output:
     target: Var
     offsets: tuple[Operand, ...]
     result: Var
+    attrs: Mapping[str, AttrValue] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,7 @@ class _Forming:
     aliases: set[Var] = field(default_factory=set)
     reads: dict[Var, set[Place]] = field(default_factory=dict)
     writes: dict[Var, Place] = field(default_factory=dict)
+    sums: list[Extents] = field(default_factory=list)  # what is added to memory, not just written
 
     def try_join(self, op: Op) -> bool:
         """Take an operation in, if one nest can hold it too."""
@@ -92,8 +96,13 @@ class _Forming:
             read = {p for v, p in reads if self.root_of(v) is root} | self.reads.get(root, set())
             if root in self.writes or (read and (place is None or read != {place})):
                 return False
-        if not self._once(domain, axis, reads, writes):
+        sums = [*self.sums, *([domain_of(op)] if "atomic" in op.attrs else [])]
+        outer = 0 if axis is None else 1 - axis
+        if any(extents[outer] != domain[outer] for extents in sums):
+            return False  # each turn of the outer loop would add it once more
+        if not self._once(domain, outer, reads, writes):
             return False
+        self.sums = sums
         self._take(op, role, domain, axis, reads, writes)
         return True
 
@@ -109,13 +118,14 @@ class _Forming:
                 return None, []
             writes.append((target, matrix_of(target) if op.op == "tensor.assign" else None))
         reads: list[tuple[Var, Place]] = []
-        factors = operands[-2:] if role is Role.PRODUCT else []
+        # What a block of these reads is not at the block's own place.
+        elsewhere = {Role.PRODUCT: operands[-2:], Role.TRANSPOSE: operands}.get(role, [])
         for var in operands:
             if var in self.values or var in self.aliases:
-                if role is Role.READ or var in factors:
+                if role is Role.READ or var in elsewhere:
                     return None, []
             elif var not in self.slices:
-                partly = role is Role.READ or var in factors
+                partly = role is Role.READ or var in elsewhere
                 reads.append((var, None if partly else matrix_of(var)))
             elif role is Role.READ:
                 return None, []
@@ -124,12 +134,11 @@ class _Forming:
     def _once(
         self,
         domain: Extents,
-        axis: int | None,
+        outer: int,
         reads: Sequence[tuple[Var, Place]],
         writes: Sequence[tuple[Var, Place]],
     ) -> bool:
         """Whether no block is written, and read before that, by two turns of the outer loop."""
-        outer = 0 if axis is None else 1 - axis
         own = {self.root_of(var) for var, _ in reads}
         places = {**self.writes, **{self.root_of(var): place for var, place in writes}}
         return all(

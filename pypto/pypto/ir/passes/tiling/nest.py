@@ -178,7 +178,7 @@ class Nest:
         self._at[self._inner] = _ONE
         for position in positions:
             op = self.sweeps.group.ops[position]
-            if role_of(op) in (Role.PRODUCT, Role.READ):
+            if role_of(op) not in (Role.MAP, Role.REDUCE):
                 continue
             for var in tensors_of(op):
                 if not self.sweeps.varies(var) and self.sweeps.is_memory(self.sweeps.origin(var)):
@@ -204,6 +204,10 @@ class Nest:
                 return  # loaded where it is needed
             case Role.PRODUCT:
                 tile = product_block(self, op)
+            case Role.TRANSPOSE:
+                rows, cols = self.places(op.result)
+                source = self.load(tensors_of(op)[0], (cols, rows), MemorySpace.Vec)
+                tile = self.emission.op("tile.transpose", (source,), op.result.name)
             case Role.FILL:
                 tile = self._full(op)
             case _:
@@ -294,7 +298,7 @@ class Nest:
         target = self._memory[output]
         offsets = self._offsets(target, output.offsets, *self.places(value))
         self._memory[output] = self.emission.op(
-            "tile.store", (tile, *offsets, target), output.result.name
+            "tile.store", (tile, *offsets, target), output.result.name, **output.attrs
         )
 
     # Tensors of more than two axes are reached through a matrix of the same memory.

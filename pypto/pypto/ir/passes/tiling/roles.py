@@ -21,6 +21,7 @@ class Role(enum.Enum):
     MAP = "each on those at its own place, in its row or in its column"
     REDUCE = "each on a whole row or a whole column"
     PRODUCT = "each on a row of one and a column of the other"
+    TRANSPOSE = "each on the one at its place with row and column exchanged"
     FILL = "on nothing"
     READ = "each on one element of memory"
     WRITE = "memory takes the elements"
@@ -51,6 +52,7 @@ _ROLES: dict[str, Role] = {
     **dict.fromkeys(REDUCTIONS, Role.REDUCE),
     "tensor.matmul": Role.PRODUCT,
     "tensor.matmul_acc": Role.PRODUCT,
+    "tensor.transpose": Role.TRANSPOSE,
     "tensor.full": Role.FILL,
     "tensor.slice": Role.READ,
     "tensor.assign": Role.WRITE,
@@ -95,7 +97,7 @@ def role_of(op: Op) -> Role:
             fits = not op.attrs["has_valid"] and _region(op) == result
         case Role.WRITE if op.op == "tensor.assemble":
             fits = _region(op) == matrices[-1]
-        case Role.PRODUCT:
+        case Role.PRODUCT | Role.TRANSPOSE:
             fits = all(_rank(var) == 2 for var in (*tensors_of(op), op.result))
         case _:
             fits = True

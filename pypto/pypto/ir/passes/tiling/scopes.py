@@ -91,6 +91,8 @@ class _Scope:
 
         for stmt in body:
             match stmt:
+                case Op(op="tensor.concat"):
+                    run.extend(self._side_by_side(stmt))
                 case Op() if stmt.op.startswith("tensor.") and stmt.op not in _PASSING:
                     run.append(self._owned(stmt))
                 case Op(op="tensor.dim") if stmt.operands[0] in self._values:
@@ -123,6 +125,24 @@ class _Scope:
             return op
         assert op.result is not None
         return replace(op, operands=(self._created(op.result, op.span), op.operands[1]))
+
+    def _side_by_side(self, op: Op) -> list[Op]:
+        """A concatenation as two regions of one tensor."""
+        left, right = op.operands
+        assert isinstance(left, Var) and isinstance(right, Var) and op.result is not None
+        created = self._created(op.result, op.span)
+        assert isinstance(created.type, TensorType)
+        out, at = list[Op](), 0
+        for part, result in ((left, Var(created.name, created.type)), (right, op.result)):
+            assert isinstance(part.type, TensorType)
+            rows, cols = part.type.shape
+            if not isinstance(rows, int) or not isinstance(cols, int):
+                return [op]
+            attrs: dict[str, AttrValue] = {"shape": (rows, cols)}
+            operands = (created, ZERO, index(at), part)
+            out.append(Op("tensor.assemble", operands, result, op.span, MappingProxyType(attrs)))
+            at += cols
+        return out
 
     def _known_extent(self, op: Op) -> Op:
         value, axis = op.operands[0], op.attrs["axis"]
@@ -256,9 +276,13 @@ class _Scope:
         for position, op in enumerate(group.ops):
             assert op.result is not None
             if role_of(op) is Role.WRITE:
-                target, *offsets, value = op.operands
-                assert isinstance(target, Var) and isinstance(value, Var)
-                outputs.append(Output(position, value, target, tuple(offsets), op.result))
+                target, *offsets, source = op.operands
+                assert isinstance(target, Var) and isinstance(source, Var)
+                attrs = {key: value for key, value in op.attrs.items() if key == "atomic"}
+                at = tuple(offsets)
+                outputs.append(
+                    Output(position, source, target, at, op.result, MappingProxyType(attrs))
+                )
             elif self._leaves(op.result, group.ops):
                 created = self._created(op.result, op.span)
                 outputs.append(Output(position, op.result, created, (), op.result))
