@@ -85,6 +85,8 @@ def _steps(source: DataType, target: DataType) -> tuple[tuple[str, DataType], ..
     """The conversions that lead from one type to another."""
     if source == target:
         return ()
+    if source == BOOL:
+        return (("arith.uitofp" if target.is_float else "arith.extui", target),)
     if source.is_float and target.is_float:
         if {source, target} == {FP16, BF16}:
             return (("arith.extf", FP32), ("arith.truncf", target))

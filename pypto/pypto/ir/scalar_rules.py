@@ -92,9 +92,9 @@ def negate(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
 
 
 def convert(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
-    """The same number in ``attrs['dtype']``; floats go to integers towards zero."""
+    """The same number in ``attrs['dtype']``; floats go to integers towards zero, True is 1."""
     source, dtype = _scalar(operands[0], 0).dtype, attrs["dtype"]
     assert isinstance(dtype, DataType)
-    if BOOL in (source, dtype) or dtype == TASK_ID:
+    if dtype == BOOL or TASK_ID in (source, dtype):
         raise IrTypeError(f"cannot convert {source} to {dtype}")
     return ScalarType(dtype)

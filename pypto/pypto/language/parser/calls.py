@@ -27,7 +27,7 @@ from pypto.language.parser.folding import is_pure
 from pypto.language.parser.frame import Frame, did_you_mean
 from pypto.language.parser.invoke import call_kernel_function
 from pypto.language.parser.movement import MOVEMENT
-from pypto.language.parser.scalars import fold, named_scalar, scalar_operand
+from pypto.language.parser.scalars import absolute_scalar, fold, named_scalar, scalar_operand
 from pypto.language.parser.scheduling import SCHEDULING, kernel_of
 from pypto.language.parser.site import CallSite, Handler
 from pypto.language.parser.tasks import PLAIN_TASK
@@ -180,8 +180,7 @@ def _call_pure(frame: Frame, node: ast.Call, callee: object, hint: str) -> Value
             result = named_scalar(frame, name, result, scalar, node, name, hint)
         return result
     if callee is builtins.abs and len(scalars) == 1:
-        negative = named_scalar(frame, "sub", 0, scalars[0], node, name)
-        return named_scalar(frame, "max", scalars[0], negative, node, name, hint)
+        return absolute_scalar(frame, scalars[0], node, name, hint)
     if callee in (builtins.int, builtins.float) and len(scalars) == 1:
         scalar, dtype = scalars[0], INDEX if callee is builtins.int else FP32
         assert isinstance(scalar, Var | Const)  # a number would have been folded

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
 
+from pypto.ir.dtypes import BOOL
 from pypto.ir.nodes import AttrValue, Const, Operand, Var
 from pypto.ir.typing_rules import CAST_MODES
 from pypto.language import computation as pl
@@ -20,7 +21,13 @@ from pypto.language.parser.elementwise import (
     promoted,
     with_scalar,
 )
-from pypto.language.parser.scalars import coerce, fold, named_scalar, scalar_operand
+from pypto.language.parser.scalars import (
+    absolute_scalar,
+    coerce,
+    fold,
+    named_scalar,
+    scalar_operand,
+)
 from pypto.language.parser.site import CallSite, Handler
 from pypto.language.parser.values import Value, is_number, is_scalar, is_tile, show_value
 
@@ -88,10 +95,9 @@ def _scalar_unary(name: str, site: CallSite) -> Value:
     if is_number(value):
         return -value if name == "neg" else abs(value)
     scalar = scalar_operand(site.frame, value, site.at("x"), f"{site.name}: x")
-    negative = named_scalar(site.frame, "sub", 0, scalar, site.node, site.name, site.hint)
-    if name == "neg":
-        return negative
-    return named_scalar(site.frame, "max", scalar, negative, site.node, site.name, site.hint)
+    if name == "abs":
+        return absolute_scalar(site.frame, scalar, site.node, site.name, site.hint)
+    return named_scalar(site.frame, "sub", 0, scalar, site.node, site.name, site.hint)
 
 
 def _pair(name: str, site: CallSite) -> Value:
@@ -199,6 +205,10 @@ def _cast(site: CallSite) -> Value:
         operand = site.shaped("x")
         return site.emit(f"{family(operand)}.cast", [operand], {"dtype": dtype, "mode": mode})
     scalar = scalar_operand(site.frame, value, site.at("x"), f"{site.name}: x")
+    if dtype == BOOL:
+        if is_number(scalar):
+            return bool(scalar)
+        return named_scalar(site.frame, "ne", scalar, 0, site.node, site.name, site.hint)
     if is_number(scalar):
         number = fold(site.frame, int, (scalar,), site.node, site.name) if dtype.is_int else scalar
         assert is_number(number)

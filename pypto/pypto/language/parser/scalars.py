@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from pypto.ir.dtypes import BOOL, FP32, INDEX, INT32, UINT8, DataType
+from pypto.ir.dtypes import BOOL, FP32, INDEX, INT32, INT_RANGES, UINT8, DataType
 from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import Const, DynDim, Operand, TensorType, Var
 from pypto.language.markers import DynVar
@@ -218,6 +218,17 @@ def named_scalar(
     what = f"operand of {symbol!r}"
     operands = [coerce(frame, side, dtype, node, what) for side in (left, right)]
     return frame.emit(f"scalar.{name}", operands, node, hint=hint)
+
+
+def absolute_scalar(
+    frame: Frame, value: Scalar, node: ast.AST, symbol: str, hint: str = ""
+) -> Operand:
+    """The size of a number; the lowest of a type, which has none, stays what it is."""
+    dtype = scalar_dtype(value)
+    if dtype.name in INT_RANGES and INT_RANGES[dtype.name][0] == 0:
+        return coerce(frame, value, dtype, node, symbol)
+    negative = named_scalar(frame, "sub", 0, value, node, symbol, hint)
+    return named_scalar(frame, "max", value, negative, node, symbol, hint)
 
 
 def fold(
