@@ -141,6 +141,18 @@ uint32_t extent(int64_t size) {
 """,
 )
 
+_WHOLE = Helper(
+    "require_extent",
+    """\
+// A kernel that was compiled for one extent takes no other.
+void require_extent(const ChipTensor& tensor, int axis, uint32_t extent) {
+  if (tensor.shapes[axis] != extent) {
+    rt_report_fatal("a part has another extent than the kernel that it is passed to declares");
+  }
+}
+""",
+)
+
 _STEP = Helper(
     "loop_step",
     """\
@@ -190,6 +202,7 @@ HELPERS: tuple[Helper, ...] = (
     _POWER,
     _TO_INTEGER,
     _EXTENT,
+    _WHOLE,
     _STEP,
     _ADVANCED,
     _ELEMENT,

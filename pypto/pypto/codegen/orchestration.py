@@ -15,6 +15,7 @@ from pypto.ir.nodes import (
     Call,
     Const,
     Direction,
+    DynDim,
     For,
     Function,
     If,
@@ -33,6 +34,7 @@ from pypto.ir.nodes import (
 )
 from pypto.ir.passes.aliases import written_positions
 from pypto.ir.passes.rewrite import blocks
+from pypto.ir.typing_rules import type_of
 
 _ADD = {Direction.In: "add_input", Direction.Out: "add_output", Direction.InOut: "add_inout"}
 _INDENT = "  "
@@ -256,6 +258,8 @@ class _Writer:
         schedule = call.schedule
         tensors = [operand for operand, p in pairs if isinstance(p.var.type, TensorType)]
         for operand, param in pairs:
+            self._require_extents(operand, param.var)
+        for operand, param in pairs:
             if isinstance(param.var.type, TensorType):
                 hidden = operand in schedule.no_deps
                 add = "add_no_dep" if hidden else _ADD[param.direction]
@@ -271,6 +275,15 @@ class _Writer:
         self._line(submission)
         for result, position in zip(call.results, written_positions(callee), strict=True):
             self._values[result] = self._value(call.operands[position])
+
+    def _require_extents(self, operand: Operand, parameter: Var) -> None:
+        """See to it that run-time extents are those that a parameter's type has as constants."""
+        given, wanted = type_of(operand), parameter.type
+        if not isinstance(given, TensorType) or not isinstance(wanted, TensorType):
+            return
+        for axis, (have, want) in enumerate(zip(given.shape, wanted.shape, strict=True)):
+            if isinstance(have, DynDim) and isinstance(want, int):
+                self._line(f"require_extent({self._value(operand)}, {axis}, {want});")
 
     def _write_loop(self, loop: For) -> None:
         carried = self._declare_carried(loop)

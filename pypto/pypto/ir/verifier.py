@@ -19,9 +19,7 @@ from pypto.ir.errors import IrTypeError, VerifyError
 from pypto.ir.nodes import (
     ArrayType,
     Call,
-    Dim,
     Direction,
-    DynDim,
     For,
     Function,
     FunctionKind,
@@ -46,6 +44,7 @@ from pypto.ir.nodes import (
 )
 from pypto.ir.ops import OPS, infer_result
 from pypto.ir.typing_rules import show_type, type_of
+from pypto.ir.view_rules import extent_fits
 
 
 class Form(enum.Enum):
@@ -345,15 +344,5 @@ def _accepts(wanted: Type, given: Type) -> bool:
         wanted.dtype == given.dtype
         and wanted.layout is given.layout
         and len(wanted.shape) == len(given.shape)
-        and all(map(_extent_fits, wanted.shape, given.shape))
+        and all(map(extent_fits, wanted.shape, given.shape))
     )
-
-
-def _extent_fits(wanted: Dim, given: Dim) -> bool:
-    """Whether an extent may be passed for a parameter's.
-
-    A part of run-time size stands for as much as the tensor has that it was taken from.
-    """
-    if isinstance(wanted, DynDim):
-        return True
-    return wanted in (given, given.limit if isinstance(given, DynDim) else None)

@@ -81,3 +81,17 @@ def _adjacent(tensor: TensorType, extents: Sequence[Dim]) -> int:
         # Past an axis that is cut, one step further out jumps over what was left away.
         whole = whole and extents[axis] == tensor.shape[axis]
     return count
+
+
+def extent_fits(wanted: Dim, given: Dim) -> bool:
+    """Whether an extent may be passed for a parameter's.
+
+    The orchestration sees to it at run time where only then the extent is known.
+    """
+    return isinstance(wanted, DynDim) or may_be_equal(wanted, given)
+
+
+def may_be_equal(left: Dim, right: Dim) -> bool:
+    """Whether two extents may have one value; dimensions with names are told apart by them."""
+    computed = [isinstance(dim, DynDim) and not dim.symbol.isidentifier() for dim in (left, right)]
+    return left == right or any(computed)

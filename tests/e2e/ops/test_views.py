@@ -287,3 +287,32 @@ def test_a_kernel_may_not_reach_past_the_part_it_was_given(compile_text: Any) ->
     with pytest.raises(KernelFault, match="reach outside dimension -1 of extent 16") as caught:
         compiled(a, 9)
     assert (caught.value.unit, caught.value.line) == ("tests:reach", 2)
+
+
+FIXED = """
+def fixed(x: pl.Tensor[[8, 16], pl.FP32], out: pl.Out[pl.Tensor[[8, 16], pl.FP32]]):
+    return pl.store(pl.load(x, [0, 0], [8, 16]), [0, 0], out)
+"""
+
+
+def test_a_part_may_have_the_extent_that_a_kernel_declares_only_at_run_time(
+    compile_text: Any,
+) -> None:
+    compiled = compile_text(
+        """
+        def calls(a: pl.Tensor, n: pl.Scalar[pl.INT64], m: pl.Scalar[pl.INT64],
+                  out: pl.Out[pl.Tensor]):
+            block = a[n * 8 : (n + 1) * 8, 0:16]
+            fixed(block, out[0:8])
+            fixed(a[n:m, 16:32], out[8:])
+            return out
+        """,
+        {"a": ((32, 32), FP32), "n": INT64, "m": INT64, "out": ((16, 16), FP32)},
+        (FIXED,),
+    )
+    a = counted(32, 32)
+    assert torch.equal(compiled(a, 2, 10), torch.cat([a[16:24, :16], a[2:10, 16:]]))
+    with pytest.raises(KernelFault) as caught:
+        compiled(a, 2, 9)
+    assert "another extent than the kernel that it is passed to declares" in str(caught.value)
+    assert (caught.value.unit, caught.value.line) == ("tests:calls", 5)

@@ -136,3 +136,31 @@ def test_a_wrong_part_is_refused_at_its_line(lang, tmp_path, name):
         lang.parse(names["kernel"], x=lang.tensor(64, 64), n=INT32)
     assert message in caught.value.message
     assert (caught.value.file, caught.value.line) == (str(path), 2 + body.count("\n"))
+
+
+@pytest.mark.parametrize(
+    ("region", "extent"),
+    [
+        ("i * 16 : (i + 1) * 16", 16),
+        ("16 * i + n : n + 16 * (i + 1) - 4", 12),
+        ("i : 8 + i", 8),
+        ("n : n + 4", 4),
+        ("i * n : i * n + 8", None),
+        ("i * 2 : i * 3", None),
+        ("s : s + 4", None),  # a short number may wrap in between
+        ("0:n", None),
+    ],
+)
+def test_extents_that_do_not_depend_on_the_run_are_known(lang, tmp_path, region, extent):
+    text = (
+        "def kernel(x: pl.Tensor, i: pl.INDEX, n: pl.INT32, s: pl.INT16):\n"
+        f"    part = x[{region}]\n"
+        "    x[0:1] = part[0:1]\n"
+    )
+    path = tmp_path / "user.py"
+    path.write_text(text)
+    names = {"pl": pl}
+    exec(compile(text, str(path), "exec"), names)
+    types = {"x": lang.tensor(64, 64), "i": pl.INDEX, "n": INT32, "s": pl.INT16}
+    program = lang.parse(names["kernel"], **types)
+    assert views(program)[0].attrs["shape"] == (extent, 64)

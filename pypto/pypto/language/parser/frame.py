@@ -111,6 +111,9 @@ class Values:
     # For each part of a tensor, what it was taken from.
     wholes: dict[Var, Var] = field(default_factory=dict)
 
+    # How scalars were computed.
+    definitions: dict[Var, Op] = field(default_factory=dict)
+
     def root(self, var: Var) -> Var:
         """The variable that stands for the same memory, or the same value, as ``var``."""
         *_, root = self._chain(var)
@@ -255,9 +258,10 @@ class Frame:
         except IrTypeError as error:
             raise self.error(InvalidOperationError, node, str(error)) from None
         result = self.new_var(hint or op.split(".")[1], type_)
-        self.body.append(
-            Op(op, tuple(operands), result, self.source.span(node), freeze(attributes))
-        )
+        made = Op(op, tuple(operands), result, self.source.span(node), freeze(attributes))
+        if op.startswith("scalar."):
+            self.values.definitions[result] = made
+        self.body.append(made)
         return result
 
     def new_var(self, name: str, type_: Type) -> Var:

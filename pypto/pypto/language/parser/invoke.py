@@ -11,6 +11,7 @@ from dataclasses import replace
 from pypto.ir.dtypes import TASK_ID
 from pypto.ir.nodes import (
     Call,
+    Dim,
     Direction,
     DynDim,
     FunctionKind,
@@ -20,6 +21,7 @@ from pypto.ir.nodes import (
     Var,
 )
 from pypto.ir.typing_rules import show_type
+from pypto.ir.view_rules import extent_fits, may_be_equal
 from pypto.language.parser.arrays import scalar_value
 from pypto.language.parser.define import define_function
 from pypto.language.parser.diagnostics.exceptions import (
@@ -237,7 +239,8 @@ def _dispatch(
     hidden = tuple(("pl.no_dep", v.tensor) for _, v in bound if isinstance(v, NoDep))
     request = replace(request, no_deps=request.no_deps + hidden)
     bound = [(p, v.tensor if isinstance(v, NoDep) else v) for p, v in bound]
-    extents: dict[str, object] = {}
+    extents: dict[str, Dim] = {}
+    computed: dict[str, str] = {}
     dynamic = bound_dynamic(callee)
     arguments: dict[str, Argument] = {}
     operands: list[Operand] = []
@@ -255,12 +258,23 @@ def _dispatch(
             type_ = _tensor_argument(frame, node, what, param, value, extents)
             symbols = dynamic.get(param.name, {})
             shape = [DynDim(symbols[i]) if i in symbols else d for i, d in enumerate(type_.shape)]
-            arguments[param.name] = TensorType(tuple(shape), type_.dtype)
+            shape = [_own_extent(d, f"{param.name}.{i}", computed) for i, d in enumerate(shape)]
+            arguments[param.name] = TensorType(tuple(shape), type_.dtype, type_.layout)
             operands.append(value)
         else:
             raise frame.error(ParserTypeError, node, _wrong_argument(what, param, value))
     name = define_function(frame.builder, callee, arguments)
     return _emit_call(frame, name, node, operands, hint, request)
+
+
+def _own_extent(dim: Dim, name: str, computed: dict[str, str]) -> Dim:
+    """An extent that the caller computes, under a name that the callee has for it.
+
+    Calls that differ in nothing but what they compute share one function.
+    """
+    if isinstance(dim, int) or dim.symbol.isidentifier():
+        return dim
+    return DynDim(computed.setdefault(dim.symbol, name), dim.limit)
 
 
 def _wrong_argument(what: str, param: ParamAnnotation, value: Value) -> str:
@@ -276,7 +290,7 @@ def _tensor_argument(
     what: str,
     param: ParamAnnotation,
     value: Var,
-    extents: dict[str, object],
+    extents: dict[str, Dim],
 ) -> TensorType:
     """The parameter's type for this argument; ``extents`` holds what each symbol stands for."""
     given = value.type
@@ -289,9 +303,9 @@ def _tensor_argument(
     if fits:
         for have, want in zip(given.shape, wanted.shape, strict=True):
             if isinstance(want, DynDim):
-                fits = fits and extents.setdefault(want.symbol, have) == have
+                fits = fits and may_be_equal(extents.setdefault(want.symbol, have), have)
             else:
-                fits = fits and have == want
+                fits = fits and extent_fits(want, have)
     if not fits:
         raise frame.error(
             InvalidOperationError,

@@ -94,12 +94,15 @@ def tensor_extent(frame: Frame, tensor: Operand, axis: int, node: ast.AST) -> Op
 def extent_symbol(frame: Frame, extent: Operand, given: Value) -> str:
     """The name of a run-time extent: that of the dimension it was read from, or a new one.
 
-    ``given`` is the value that ``extent`` was made of. Equal values have one name.
+    ``given`` is the value that ``extent`` was made of. One value has one name.
     """
     if isinstance(given, DynVar):
         return given.name
-    assert isinstance(extent, Var)
     source = given if isinstance(given, Var) else extent
+    definitions = frame.values.definitions
+    while source in definitions and definitions[source].op == "scalar.cast":
+        source = definitions[source].operands[0]
+    assert isinstance(source, Var)
     known = frame.values.symbols.get(source)
     if known is None:
         known = DynDim(f"{source.name}${len(frame.values.symbols)}")

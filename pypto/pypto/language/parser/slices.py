@@ -6,14 +6,14 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pypto.ir.nodes import AttrValue, Operand, TensorType, TileType, Var
+from pypto.ir.nodes import AttrValue, Const, Op, Operand, TensorType, TileType, Var
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
     ParserSyntaxError,
     UnsupportedFeatureError,
 )
-from pypto.language.parser.differences import constant_difference
 from pypto.language.parser.frame import Frame
+from pypto.language.parser.linear import constant_distance
 from pypto.language.parser.scalars import difference, index_operand
 from pypto.language.parser.values import Value
 
@@ -171,12 +171,16 @@ def bounds_of(frame: Frame, part: ast.expr, evaluate: Evaluate) -> tuple[Value, 
     start: Value = 0 if part.lower is None else evaluate(frame, part.lower)
     if part.upper is None:
         return start, None
-    # ``k : k + 16`` has a known extent although k is a run-time value.
-    if part.lower is not None:
-        extent = constant_difference(frame, part.upper, part.lower)
-        if extent is not None:
-            return start, extent
+    first = index_operand(frame, start, part, "the start of a slice")
+    before = len(frame.body)
     stop = evaluate(frame, part.upper)
-    if isinstance(start, int) and (isinstance(stop, int) or start == 0):
-        return start, stop - start if isinstance(stop, int) else stop
-    return start, difference(frame, stop, start, part)
+    last = index_operand(frame, stop, part, "the end of a slice")
+    # ``k : k + 16`` has a known extent although k is a run-time value.
+    distance = constant_distance(frame.values.definitions, first, last)
+    if distance is not None:
+        if all(isinstance(s, Op) and s.op.startswith("scalar.") for s in frame.body[before:]):
+            del frame.body[before:]  # the end itself is not needed
+    elif isinstance(first, Const) and first.value == 0:
+        return start, stop
+    extent = difference(frame, last, first, part) if distance is None else distance
+    return start if isinstance(start, int) else first, extent

@@ -12,9 +12,12 @@ from pypto.ir.dtypes import TASK_ID, DataType
 from pypto.ir.nodes import (
     ArrayType,
     Direction,
+    DynDim,
     Op,
     Return,
+    TensorType,
     TileType,
+    Type,
     Var,
 )
 from pypto.language import markers
@@ -168,7 +171,7 @@ def _checked(frame: Frame, annotation: Value, value: Value, node: ast.AnnAssign)
             _place(frame, value, annotation.memref, node)
     elif isinstance(annotation, markers.Tensor):
         type_ = tensor_type(frame, annotation, node.annotation)
-        fits = isinstance(value, Var) and value.type == type_
+        fits = isinstance(value, Var) and _is_like(value.type, type_)
     elif isinstance(annotation, markers.Array):
         fits = is_array(value) and value.type == ArrayType(annotation.size, annotation.dtype)
     elif annotation in (int, float, bool, str):
@@ -200,6 +203,20 @@ def _place(frame: Frame, tile: Value, memref: markers.MemRef, node: ast.AnnAssig
             "a pl.MemRef belongs to the statement whose operation makes the tile",
         )
     frame.body[-1] = replace(made, attrs=freeze({**made.attrs, "addr": memref.addr}))
+
+
+def _is_like(given: Type, declared: TensorType) -> bool:
+    """Whether a value has a declared type, whatever its run-time extents are called."""
+    return (
+        isinstance(given, TensorType)
+        and given.dtype == declared.dtype
+        and given.layout is declared.layout
+        and len(given.shape) == len(declared.shape)
+        and all(
+            have == want or (isinstance(have, DynDim) and isinstance(want, DynDim))
+            for have, want in zip(given.shape, declared.shape, strict=True)
+        )
+    )
 
 
 def _return(frame: Frame, node: ast.Return) -> None:

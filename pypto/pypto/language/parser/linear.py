@@ -1,0 +1,75 @@
+"""Distances between run-time indices that are known when the kernel is compiled.
+
+``i * 16`` and ``(i + 1) * 16`` are 16 apart whatever ``i`` is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from pypto.ir.nodes import Const, Op, Operand, ScalarType, Var
+
+
+@dataclass(frozen=True, slots=True)
+class _Linear:
+    """A constant and multiples of variables."""
+
+    constant: int
+    factors: Mapping[Var, int]
+
+    def plus(self, other: _Linear, times: int = 1) -> _Linear:
+        factors = dict(self.factors)
+        for var, factor in other.factors.items():
+            factors[var] = factors.get(var, 0) + factor * times
+        kept = {var: factor for var, factor in factors.items() if factor}
+        return _Linear(self.constant + other.constant * times, MappingProxyType(kept))
+
+    def times(self, factor: int) -> _Linear:
+        return _Linear(0, MappingProxyType({})).plus(self, factor)
+
+
+def constant_distance(definitions: Mapping[Var, Op], start: Operand, stop: Operand) -> int | None:
+    """``stop - start``, or ``None`` where it depends on values of the run.
+
+    ``definitions`` says how scalars were computed.
+    """
+    distance = _linear(definitions, stop).plus(_linear(definitions, start), -1)
+    return None if distance.factors else distance.constant
+
+
+def _linear(definitions: Mapping[Var, Op], operand: Operand) -> _Linear:
+    if isinstance(operand, Const):
+        return _Linear(int(operand.value), MappingProxyType({}))
+    op = definitions.get(operand)
+    if op is not None:
+        sides = op.operands
+        if op.op in ("scalar.add", "scalar.sub"):
+            left, right = (_linear(definitions, side) for side in sides)
+            return left.plus(right, 1 if op.op == "scalar.add" else -1)
+        if op.op == "scalar.mul":
+            left, right = (_linear(definitions, side) for side in sides)
+            if not left.factors:
+                return right.times(left.constant)
+            if not right.factors:
+                return left.times(right.constant)
+        if op.op == "scalar.neg":
+            return _linear(definitions, sides[0]).times(-1)
+        if op.op == "scalar.cast" and _widens(sides[0], operand):
+            return _linear(definitions, sides[0])
+    return _Linear(0, MappingProxyType({operand: 1}))
+
+
+def _widens(source: Operand, result: Var) -> bool:
+    """Whether computing before a conversion or after it makes no difference to a region.
+
+    Where 32 bits wrap, one of the region's ends is past every extent; fewer may wrap inside.
+    """
+    return (
+        isinstance(source, Var)
+        and isinstance(source.type, ScalarType)
+        and isinstance(result.type, ScalarType)
+        and source.type.dtype.is_int
+        and 32 <= source.type.dtype.bits <= result.type.dtype.bits
+    )
