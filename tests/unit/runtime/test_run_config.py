@@ -22,12 +22,14 @@ def _names(cls: type) -> set[str]:
     return {field.name for field in dataclasses.fields(cls)}
 
 
+@pytest.mark.conforms("entry.26")
 def test_the_default_serialises_to_the_simulated_a2a3() -> None:
     config = RunConfig()
     assert config.platform == "a2a3sim"
     assert type(config.platform) is str
 
 
+@pytest.mark.conforms("entry.25")
 @pytest.mark.parametrize("token", sorted(PLATFORMS))
 def test_every_token_round_trips_through_the_two_axes(token: str) -> None:
     config = _for_platform(token)
@@ -36,12 +38,14 @@ def test_every_token_round_trips_through_the_two_axes(token: str) -> None:
     assert again == config
 
 
+@pytest.mark.conforms("entry.24")
 def test_the_axes_give_the_token() -> None:
     config = RunConfig(arch=BackendType.Ascend950, execution_mode=ExecutionMode.ONBOARD)
     assert config.platform == "a5"
     assert config.backend_type is BackendType.Ascend950
 
 
+@pytest.mark.conforms("entry.28", "entry.29")
 def test_backend_type_is_the_architecture_and_cannot_be_assigned() -> None:
     config = RunConfig(backend_type=BackendType.Ascend950)
     assert config == RunConfig(arch=BackendType.Ascend950)
@@ -70,17 +74,20 @@ def test_platform_wins_over_the_axes() -> None:
     assert config.platform == "a5"
 
 
+@pytest.mark.conforms("entry.27")
 def test_two_names_of_the_architecture_may_not_disagree() -> None:
     with pytest.raises(ValueError, match="disagree"):
         RunConfig(arch=BackendType.Ascend910B, backend_type=BackendType.Ascend950)
 
 
+@pytest.mark.conforms("entry.27")
 @pytest.mark.parametrize("token", ["a3", "A2A3", "", " a5", "sim"])
 def test_an_unknown_token_is_refused_naming_the_four(token: str) -> None:
     with pytest.deprecated_call(), pytest.raises(ValueError, match="a2a3, a2a3sim, a5, a5sim"):
         RunConfig(platform=token)
 
 
+@pytest.mark.conforms("entry.23")
 def test_replace_keeps_both_axes_and_warns_nothing() -> None:
     config = RunConfig(arch=BackendType.Ascend950, execution_mode=ExecutionMode.ONBOARD)
     with warnings.catch_warnings():
@@ -113,6 +120,7 @@ def test_it_is_immutable_hashable_copied_and_pickled_by_value() -> None:
     assert hash(copy.deepcopy(config)) == hash(config)
 
 
+@pytest.mark.conforms("entry.35")
 def test_every_field_belongs_to_exactly_one_group() -> None:
     claimed = [name for group in FIELD_GROUPS.values() for name in group]
     assert len(claimed) == len(set(claimed))
@@ -127,6 +135,7 @@ def test_every_field_belongs_to_exactly_one_group() -> None:
     assert FIELD_GROUPS["jit_policy"] == ("cache_config",)
 
 
+@pytest.mark.conforms("entry.30", "entry.32", "entry.33", "entry.35")
 def test_every_group_reaches_its_view() -> None:
     renamed = {"save_kernels_dir": "output_dir", "compile_profiling": "profiling"}
     compile_side = {renamed.get(name, name) for name in FIELD_GROUPS["compile"]}
@@ -141,6 +150,7 @@ def test_the_constructor_offers_every_field_and_the_three_other_spellings() -> N
     assert parameters >= _names(RunConfig)
 
 
+@pytest.mark.conforms("entry.30", "entry.31", "entry.32")
 def test_the_views_carry_the_values() -> None:
     config = RunConfig(
         arch=BackendType.Ascend950,
