@@ -15,8 +15,11 @@ from pypto.backend import BackendType, ExecutionMode, RuntimeKind
 from pypto.ir import Program
 from pypto.runtime import RunConfig
 
-# Kernels that consist of several modules import each other, as those of users do.
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+
+# Kernels that consist of several modules import each other, as those of users do, and some of them
+# are the examples of the documentation.
+sys.path[:0] = [str(HERE), str(HERE.parents[2] / "docs")]
 
 Launch = Callable[..., None]
 
