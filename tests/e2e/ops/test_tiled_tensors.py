@@ -103,6 +103,11 @@ def test_a_chain_of_elementwise_operations(run: Run, shape: tuple[int, ...]) -> 
     )
 
 
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_copies(run: Run, shape: tuple[int, ...]) -> None:
+    run("out[:] = a", lambda a: a, a=shape, out=shape)
+
+
 @pytest.mark.parametrize("shape", [(1000, 333), (5, 60001)], ids=str)
 def test_rows_and_columns_are_broadcast(run: Run, shape: tuple[int, int]) -> None:
     rows, cols = shape

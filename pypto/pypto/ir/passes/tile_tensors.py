@@ -25,7 +25,7 @@ from pypto.ir.nodes import (
 )
 from pypto.ir.passes.aliases import Roots
 from pypto.ir.passes.lower_scope import ScopeLowering
-from pypto.ir.passes.rewrite import bindings, reads, walk, with_bodies
+from pypto.ir.passes.rewrite import reads, walk, with_bodies
 from pypto.ir.passes.target import TargetLimits
 from pypto.ir.passes.tensor_values import computed_values, escaping_values
 from pypto.ir.passes.tiling import tile_scope
@@ -85,16 +85,16 @@ class _Tiling:
 def _stays(body: Sequence[Stmt], escaping: frozenset[Var], target: TargetLimits) -> bool:
     """Whether lowering a body as it is gives one that fits, or an error that says why not."""
     values = computed_values(body)
-    if not values or _returns_one(body, values):
+    used = _used_whole(body, values)
+    if not used or _returns_one(body, values):
         return True
-    tensors = {v for v in (*reads(body), *bindings(body)) if isinstance(v.type, TensorType)}
-    if any(isinstance(e, DynDim) for v in _used_whole(body, values) for e in _shape(v)):
+    if any(isinstance(e, DynDim) for v in used for e in _shape(v)):
         return False
     try:
         lowered = ScopeLowering(body, escaping).run(body)
     except CompileError:
         return True  # lowering says it again
-    return fits(lowered, target) if tensors else True
+    return fits(lowered, target)
 
 
 def _returns_one(body: Sequence[Stmt], values: frozenset[Var]) -> bool:
@@ -102,10 +102,14 @@ def _returns_one(body: Sequence[Stmt], values: frozenset[Var]) -> bool:
 
 
 def _used_whole(body: Sequence[Stmt], values: frozenset[Var]) -> set[Var]:
-    """The tensors that operations on whole tensors read or make."""
+    """The tensors that are read, made or written whole."""
     used = set(values)
     for stmt in walk(body):
-        if isinstance(stmt, Op) and stmt.result in values and stmt.op != "tensor.slice":
+        if not isinstance(stmt, Op) or stmt.op == "tensor.slice":
+            continue
+        if stmt.op == "tensor.assemble":
+            used.update(o for o in stmt.operands[-1:] if isinstance(o, Var))
+        elif stmt.op == "tensor.assign" or stmt.result in values:
             used.update(o for o in stmt.operands if isinstance(o, Var))
     return {var for var in used if isinstance(var.type, TensorType)}
 
