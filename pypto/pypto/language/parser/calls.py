@@ -89,7 +89,8 @@ def call_site(frame: Frame, node: ast.Call, callee: FunctionType, hint: str) -> 
     name = _NAMES.get(callee, f"pl.{callee.__name__}")
     args, keywords = _arguments(frame, node)
     signature = _signature(callee)
-    unknown = [word for word in keywords if word not in signature.parameters]
+    others = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
+    unknown = [word for word in keywords if word not in signature.parameters and not others]
     if unknown:
         close = did_you_mean(unknown[0], signature.parameters)
         takes = close or f"; it takes {', '.join(signature.parameters)}"

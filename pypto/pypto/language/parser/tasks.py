@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pypto.ir.dtypes import TASK_ID
-from pypto.ir.nodes import Const, Operand, ScalarType, Schedule, Var
+from pypto.ir.nodes import PLAIN, Const, Operand, ScalarType, Schedule, Var
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
     ParserTypeError,
@@ -49,6 +49,7 @@ class TaskRequest:
     def schedule(self, frame: Frame, tensors: Sequence[Var]) -> Schedule:
         """The schedule of a task that uses these tensors.
 
+        One that says anything names its task too, so that a call that submits can say it all.
         Raises a :class:`ParserError` where a tensor is named that the task does not use.
         """
         root = frame.values.root
@@ -63,13 +64,16 @@ class TaskRequest:
         hidden = {root(tensor) for _, tensor in self.no_deps}
         shown = {root(tensor) for _, tensor in self.dumps} | frame.values.dump_tags
         once = tuple(dict.fromkeys(tensors))
-        return Schedule(
+        schedule = Schedule(
             blocks=self.blocks,
             deps=self.deps,
             no_deps=tuple(tensor for tensor in once if root(tensor) in hidden),
             dumps=tuple(tensor for tensor in once if root(tensor) in shown),
             task=self.task,
         )
+        if schedule == PLAIN or schedule.task is not None:
+            return schedule
+        return replace(schedule, task=new_task(frame))
 
 
 PLAIN_TASK = TaskRequest()
