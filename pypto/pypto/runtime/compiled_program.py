@@ -8,6 +8,7 @@ loaded, when it is first run or when one of the properties is read that show the
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -23,9 +24,10 @@ from pypto.runtime.compiled_meta import CompiledMeta
 from pypto.runtime.config_argument import run_config
 from pypto.runtime.directory_kind import DirectoryKind, kind_of
 from pypto.runtime.dispatch import Dispatcher, RecordingDispatcher
-from pypto.runtime.errors import SourceMap
+from pypto.runtime.errors import ArtifactError, SourceMap
 from pypto.runtime.host import host_compilers
 from pypto.runtime.loader import load_binaries
+from pypto.runtime.log import tell
 from pypto.runtime.options import RunOptions
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.storage import OutputDirectory, ProgramStorage
@@ -34,6 +36,8 @@ from pypto_store.flights import Flights
 if TYPE_CHECKING:
     from pypto._native import Chip
     from pypto._native import Program as NativeProgram
+
+_FRONTEND_DUMP = "passes_dump/00_frontend.py"
 
 
 class CompiledProgram:
@@ -181,15 +185,25 @@ class CompiledProgram:
     def validate_ir(self) -> None:
         """Check the program's representation against the rules of the compiler.
 
-        Raises VerifyError naming what breaks one, FileNotFoundError where the representation is
-        not at hand.
+        A program from a directory is read from its ``passes_dump/``. Raises VerifyError naming what
+        breaks a rule, FileNotFoundError where there is no dump, ParserError for one that was edited
+        into no program.
         """
-        if self.program is None:
+        verify(self._dumped() if self.program is None else self.program, Form.FRONTEND)
+
+    def _dumped(self) -> IrProgram:
+        dump = self.output_dir / _FRONTEND_DUMP
+        if not dump.is_file():
             raise FileNotFoundError(
-                f"{self}: the representation was not kept; compile the program with "
-                "dump_passes=True to have it in passes_dump/"
+                f"{dump}: no such file; compile the program with dump_passes=True to keep its "
+                "representation"
             )
-        verify(self.program, Form.FRONTEND)
+        from pypto.language.program_text import loads
+
+        program = loads(dump)
+        if not isinstance(program, IrProgram):
+            raise ArtifactError(f"{dump}: holds a function and no program")
+        return program
 
     def complete(self) -> None:
         """Make sure that all binaries exist, without loading or running anything."""
@@ -293,6 +307,7 @@ class CompiledProgram:
     def _load_now(self, platform: str) -> NativeProgram:
         program = self._loaded.get(platform)
         if program is None:
+            begin = time.perf_counter()
             with self._storage.binaries(platform) as paths:
                 program = load_binaries(
                     paths,
@@ -300,6 +315,8 @@ class CompiledProgram:
                     n_scalars=len(self._signature.scalar_indices),
                 )
             self._loaded[platform] = program
+            seconds = time.perf_counter() - begin
+            tell("timing", "%s was made ready for %s in %.3f s", self, platform, seconds)
         return program
 
     def __fspath__(self) -> str:

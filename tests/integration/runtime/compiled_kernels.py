@@ -36,3 +36,39 @@ def halved(
 ):
     out = halve(x, out, count)
     return out
+
+
+@pl.program
+class Arithmetic:
+    """Two programs that share a kernel."""
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def add_tile(
+        self,
+        a: pl.Tensor[[16, 64], pl.FP32],
+        b: pl.Tensor[[16, 64], pl.FP32],
+        out: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+    ) -> pl.Tensor[[16, 64], pl.FP32]:
+        left = pl.load(a, [0, 0], [16, 64])
+        right = pl.load(b, [0, 0], [16, 64])
+        out = pl.store(pl.add(left, right), [0, 0], out)
+        return out
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def add(
+        self,
+        a: pl.Tensor[[16, 64], pl.FP32],
+        b: pl.Tensor[[16, 64], pl.FP32],
+        out: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+    ) -> pl.Tensor[[16, 64], pl.FP32]:
+        out = self.add_tile(a, b, out)
+        return out
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def twice_of(
+        self,
+        a: pl.Tensor[[16, 64], pl.FP32],
+        out: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+    ) -> pl.Tensor[[16, 64], pl.FP32]:
+        out = self.add_tile(a, a, out)
+        return out

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from compiled_kernels import doubled, halved
+from compiled_kernels import Arithmetic, doubled, halved
 from pypto import compiler, ir
 from pypto.backend import BackendType, ExecutionMode
 from pypto.runtime import (
@@ -19,6 +19,7 @@ from pypto.runtime import (
     RunConfig,
     benchmark,
     compile_program,
+    configure_log,
     execute_compiled,
     execute_distributed_compiled,
     run,
@@ -272,3 +273,48 @@ def test_outputs_of_run_time_extents_are_passed_in_place(tmp_path: Path) -> None
     out = torch.zeros(16, 64)
     compiled(torch.ones(16, 64), 3, out)
     assert out[0, 0].item() == 0.5
+
+
+@pytest.mark.conforms("entry.4")
+def test_each_orchestration_of_a_program_is_called_by_name(tmp_path: Path) -> None:
+    compiled = ir.compile(Arithmetic, output_dir=tmp_path / "out", dump_passes=False)
+    assert compiled.orchestration_names == ("add", "twice_of")
+    a, b = torch.full((16, 64), 2.0), torch.full((16, 64), 3.0)
+    assert compiled["add"](a, b)[0, 0].item() == 5.0
+    assert compiled.twice_of(a)[0, 0].item() == 4.0
+    with pytest.raises(TypeError, match=r"compiled\['add'\] or compiled\['twice_of'\]"):
+        compiled(a, b)
+    child = ir.CompiledProgram.from_dir(tmp_path / "out/next_levels/twice_of")
+    out = torch.zeros(16, 64)
+    child(a, out)
+    assert out[0, 0].item() == 4.0
+    with pytest.raises(FileNotFoundError, match="use one of next_levels/add, next_levels/twice_of"):
+        ir.CompiledProgram.from_dir(tmp_path / "out")
+
+
+def test_the_representation_of_a_directory_is_checked_where_it_was_dumped(tmp_path: Path) -> None:
+    ir.compile(doubled.specialize(), output_dir=tmp_path / "out")
+    restored = ir.CompiledProgram.from_dir(tmp_path / "out")
+    restored.validate_ir()
+    dump = tmp_path / "out/passes_dump/00_frontend.py"
+    dump.write_text(dump.read_text().replace(".muls(", ".nothing("))
+    with pytest.raises(Exception, match="nothing"):
+        restored.validate_ir()
+    dump.unlink()
+    with pytest.raises(FileNotFoundError, match=r"00_frontend\.py: .*dump_passes=True"):
+        restored.validate_ir()
+
+
+def test_the_runtime_tells_what_it_loads(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYPTO_RUNTIME_LOG", raising=False)
+    compiled = ir.compile(doubled.specialize(), output_dir=tmp_path / "out", dump_passes=False)
+    with caplog.at_level("DEBUG", logger="pypto.runtime"):
+        configure_log("timing")
+        try:
+            compiled.load()
+        finally:
+            configure_log(None)
+    assert [r.levelname for r in caplog.records] == ["TIMING"]
+    assert "was made ready for a2a3sim" in caplog.text
