@@ -49,6 +49,7 @@ def test_kernels_with_the_most_time_come_first(build):
     ]
 
 
+@pytest.mark.conforms("entry.48")
 def test_the_trace_has_a_thread_for_each_core_and_an_arrow_for_each_wait(build):
     events = chrome_trace(read(build, SilentProgress()))["traceEvents"]
     threads = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
@@ -63,6 +64,7 @@ def test_the_trace_has_a_thread_for_each_core_and_an_arrow_for_each_wait(build):
     assert [e["id"] for e in begun] == [e["id"] for e in ended] == ["1.1", "1.2"]
 
 
+@pytest.mark.conforms("entry.48")
 def test_the_command_writes_the_trace_and_says_what_took_long(build, told):
     status, out, err = told(main, [build])
     assert (status, err) == (0, "")

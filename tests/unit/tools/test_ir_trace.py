@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from pypto.tools.ir_trace import PAGE, main
@@ -58,12 +59,17 @@ def test_a_function_begins_with_what_belongs_to_it():
     assert sections(["x = 1"]) == ()
 
 
+@pytest.mark.conforms("entry.44")
 def test_the_page_and_the_list(build, told):
     status, out, err = told(main, [build])
     assert (status, err) == (0, "")
     page = (build / PAGE).read_text()
     assert page.startswith("<!doctype html>")
     assert "<pass>" not in page, "what a dump holds is text"
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])
+    split = data["passes"][1]
+    assert [data["lines"][line] for line in split["lines"]][4:6] == ["def part(x):", "    pass"]
+    assert split["sections"] == [["part", 3, 8], ["k", 8, 12]]
     assert "250.00" in out, "milliseconds of the one pass that was measured"
     assert max(map(len, out.splitlines()[:-1])) <= 100
 
@@ -83,6 +89,7 @@ def test_lines_that_passes_leave_are_there_once(build, told):
     assert (build / PAGE).read_text().count("# pypto program: k") == 2, "in the data, and to read"
 
 
+@pytest.mark.conforms("entry.44")
 @pytest.mark.parametrize(
     ("directory", "text"),
     [("nowhere", "no such directory"), ("file", "is no directory"), ("empty", "no dumped passes")],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from pypto.compiler.memory_record import FILE_NAME
@@ -10,6 +11,7 @@ from pypto.tools.memory_map import PAGE, main, peaks
 from pypto.tools.memory_page import render, shown_place, spaces_of
 
 
+@pytest.mark.conforms("entry.47")
 def test_the_peak_is_where_the_highest_tile_ends(record):
     assert peaks(record.functions[0]) == {"Mat": 24576, "Acc": 8192}
     assert spaces_of(record.functions[0]) == ["Mat", "Acc"]
@@ -21,12 +23,15 @@ def test_places_are_lines_of_files_where_those_are_known(record):
     assert shown_place(record, total.place) == "m:helper, line 2"
 
 
+@pytest.mark.conforms("entry.47")
 @pytest.mark.parametrize("within", ["", "passes_dump"])
 def test_the_page_goes_beside_the_other_reports(build, within, told):
     status, out, err = told(main, [build / within])
     assert (status, err) == (0, "")
     page = (build / PAGE).read_text()
     assert page.startswith("<!doctype html>")
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page)[1])
+    assert [tile["offset"] for tile in data["functions"][0]["tiles"]] == [0, 16384, 0]
     assert f"wrote {build / PAGE}" in out
     assert "4.7%" in out, "24 of 512 KiB"
     assert max(map(len, out.splitlines()[:-1])) <= 100
