@@ -329,8 +329,7 @@ class _Writer:
 
     def _write_round(self, loop: For | While, carried: Sequence[str]) -> None:
         """One iteration. Tensors that it creates are freed at its end, unless one is carried."""
-        keeps = any(isinstance(c.arg.type, TensorType) for c in loop.carried)
-        own_scope = _creates(loop.body) and not keeps
+        own_scope = _creates(loop.body) and not _hands_on(loop)
         if own_scope:
             self._line("PTO2_SCOPE() {")
             self._depth += 1
@@ -374,9 +373,17 @@ class _Writer:
 
 
 def _creates(body: Sequence[Stmt]) -> bool:
-    """Whether a body, nested loops aside (they free their own), creates tensors."""
+    """Whether a body creates tensors that no loop inside it frees."""
     return any(
         (isinstance(s, Op) and s.op == "tensor.create")
-        or (not isinstance(s, For | While) and any(_creates(b.body) for b in blocks(s)))
+        or (
+            (not isinstance(s, For | While) or _hands_on(s))
+            and any(_creates(b.body) for b in blocks(s))
+        )
         for s in body
     )
+
+
+def _hands_on(loop: For | While) -> bool:
+    """Whether an iteration may hand a tensor that it created to the next."""
+    return any(isinstance(c.arg.type, TensorType) for c in loop.carried)

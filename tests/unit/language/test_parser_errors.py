@@ -511,7 +511,7 @@ CASES = {
         "'t' differs between the branches of this if: 3 on one path",
     ),
     "another tensor under one name": (
-        orchestration("z = x\n@@if n > 0:\n    z = y\npl.dim(z, 0)"),
+        scope("z = x\n@@if n > 0:\n    z = y\npl.load(z, [0, 0], [16, 64])"),
         errors.SSAViolationError,
         "it would name one tensor on one path and another on the other",
     ),

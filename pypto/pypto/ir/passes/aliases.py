@@ -50,6 +50,7 @@ class Roots:
 
     def __init__(self, program: Program, body: Sequence[Stmt], *, exchange: bool) -> None:
         self._parents: dict[Var, Var] = {}
+        self._chosen: dict[Var, tuple[Var, Var]] = {}
         self._program = program
         self._exchange = exchange
         self._collect(body)
@@ -58,6 +59,17 @@ class Roots:
         while (parent := self._parents.get(var)) is not None:
             var = parent
         return var
+
+    def all(self, var: Var) -> set[Var]:
+        """The root of a variable and, where that is one of two tensors, the roots of both."""
+        found: set[Var] = set()
+        queue = [self[var]]
+        while queue:
+            root = queue.pop()
+            if root not in found:
+                found.add(root)
+                queue += [self[choice] for choice in self._chosen.get(root, ())]
+        return found
 
     def _collect(self, body: Sequence[Stmt]) -> None:
         for stmt in body:
@@ -98,8 +110,9 @@ class Roots:
             if self[after] is not self[carried.init]:
                 if not self._exchange:
                     raise self._error(carried.arg, carried.init, after, loop.span)
-                self._parents.pop(carried.arg, None)
-                self._parents.pop(carried.result, None)
+                for var in (carried.arg, carried.result):
+                    self._parents.pop(var, None)
+                    self._chosen[var] = (carried.init, after)
 
     def _meet(self, result: Var, values: tuple[Operand, Operand], span: Span) -> None:
         first, second = values
@@ -111,6 +124,8 @@ class Roots:
             self._parents[result] = self[first]
         elif not self._exchange:
             raise self._error(result, first, second, span)
+        else:
+            self._chosen[result] = (first, second)
 
     def _error(self, var: Var, first: Var, second: Var, span: Span) -> CompileError:
         names = {"name": var.name, "first": self[first].name, "second": self[second].name}

@@ -18,6 +18,7 @@ from pypto.ir.nodes import (
     Function,
     FunctionKind,
     Op,
+    Operand,
     Param,
     Program,
     Stmt,
@@ -33,30 +34,32 @@ def accesses(program: Program, body: Sequence[Stmt], roots: Roots) -> tuple[set[
     """The roots that a body reads, and those it writes."""
     read: set[Var] = set()
     written: set[Var] = set()
+
+    def named(*operands: Operand) -> set[Var]:
+        return set().union(*(roots.all(o) for o in operands if isinstance(o, Var)))
+
     for stmt in walk(body):
         if isinstance(stmt, Op) and stmt.attrs.get("atomic") is AtomicType.Add:
-            target = stmt.operands[ALIASED_OPERAND[stmt.op]]
-            read.update({roots[target]} if isinstance(target, Var) else ())
+            read |= named(stmt.operands[ALIASED_OPERAND[stmt.op]])
         match stmt:
             case Op(op="tile.load" | "tensor.read"):
-                read.update(roots[o] for o in stmt.operands[:1] if isinstance(o, Var))
+                read |= named(stmt.operands[0])
             case Op(op="tile.store"):
-                written.update(roots[o] for o in stmt.operands[-1:] if isinstance(o, Var))
+                written |= named(stmt.operands[-1])
             case Op(op="tensor.write"):
-                written.update(roots[o] for o in stmt.operands[:1] if isinstance(o, Var))
+                written |= named(stmt.operands[0])
             case Op(op="tensor.assign" | "tensor.assemble"):
-                target, source = stmt.operands[0], stmt.operands[-1]
-                written.update({roots[target]} if isinstance(target, Var) else ())
-                read.update({roots[source]} if isinstance(source, Var) else ())
+                written |= named(stmt.operands[0])
+                read |= named(stmt.operands[-1])
             case Call():
                 params = program.functions[stmt.callee].params
                 for operand, param in zip(stmt.operands, params, strict=True):
-                    if not isinstance(operand, Var) or not isinstance(operand.type, TensorType):
+                    if not isinstance(param.var.type, TensorType):
                         continue
                     if param.direction is not Direction.Out:
-                        read.add(roots[operand])
+                        read |= named(operand)
                     if param.direction is not Direction.In:
-                        written.add(roots[operand])
+                        written |= named(operand)
             case _:
                 pass
     return read, written

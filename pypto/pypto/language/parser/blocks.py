@@ -54,6 +54,8 @@ def if_statement(frame: Frame, node: ast.If) -> None:
             frame.env[name] = result
             results.append(result)
             yields.append(pair)
+            if is_tensor(result) and not frame.on_core:
+                frame.values.memory.add(result)
             if left in frame.values.products and right in frame.values.products:
                 frame.values.products.add(result)
         else:

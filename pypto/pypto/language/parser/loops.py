@@ -186,6 +186,8 @@ def _attempt(frame: Frame, header: _Header, implicit: list[str], plan: _Plan) ->
         elif not same_value(frame, value, final):
             _needs_carrying(frame, name, value, final, plan, node)
     results = {entry.name: frame.new_var(entry.name, entry.arg.type) for entry in entries}
+    if not frame.on_core:
+        frame.values.memory.update(result for result in results.values() if is_tensor(result))
     _leave(frame, header, start, entering, results)
     frame.body = outer
     through = tuple(Carried(entry.init, entry.arg, results[entry.name]) for entry in entries)
@@ -230,6 +232,8 @@ def _entry(
         arg = frame.new_var(name, value.type)
         if value in frame.values.products:
             frame.values.products.add(arg)
+        if is_tensor(arg) and not frame.on_core:
+            frame.values.memory.add(arg)
         return _Entry(name, value, arg, explicit)
     return None
 

@@ -67,9 +67,9 @@ def check_same_kind(
     if left.type != right.type:
         detail = f"a {show_type(left.type)} on one path, a {show_type(right.type)} on the other"
         raise clash(frame, name, node, where, detail)
-    if is_tensor(left):
-        values = is_value_tensor(frame, left) or is_value_tensor(frame, right)
-        if not frame.on_core or not values:
+    if is_tensor(left) and frame.on_core:
+        # Outside a core a name can stand for another tensor each time; a core's tensors are fixed.
+        if not is_value_tensor(frame, left) and not is_value_tensor(frame, right):
             raise clash(
                 frame,
                 name,
