@@ -14,6 +14,7 @@ from pypto.ir.passes.lower_tensors import lower_tensor_operations
 from pypto.ir.passes.outline_scopes import outline_scopes
 from pypto.ir.passes.place_operands import place_operands
 from pypto.ir.passes.plan_memory import plan_memory
+from pypto.ir.passes.simplify import simplify
 from pypto.ir.passes.splice_opaque import splice_opaque_functions
 from pypto.ir.passes.take_strides import take_strides
 from pypto.ir.passes.target import TargetLimits
@@ -29,6 +30,7 @@ PASSES: tuple[Pass, ...] = (
     outline_scopes,
     take_strides,
     upgrade_directions,
+    simplify,
     place_operands,
     copy_carried_tiles,
     plan_memory,
