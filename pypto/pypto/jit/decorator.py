@@ -27,7 +27,8 @@ from pypto.jit.source import SourceCapture, SourceSnapshot
 from pypto.jit.specialization import Specialization
 from pypto.jit.statistics import Counter
 from pypto.jit.surroundings import Surroundings, read_surroundings
-from pypto.language.parser.signature import bound_dynamic, read_signature
+from pypto.language.parser.dynamic_axes import dynamic_axes
+from pypto.language.parser.signature import read_signature
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.config_argument import run_config
 from pypto.runtime.run_config import RunConfig
@@ -231,7 +232,7 @@ class JITFunction(Declared):
         if known is not None and snapshot.digest is not None:
             found = known.signature(snapshot.digest, snapshot.assumed)
         if found is None:
-            found = KnownSignature(read_signature(snapshot.entry), bound_dynamic(snapshot.entry))
+            found = KnownSignature(read_signature(snapshot.entry), dynamic_axes(snapshot.entry))
         signature = Signature(
             self.__name__, found.params, snapshot.defaults, found.dynamic, snapshot.attributes()
         )

@@ -9,7 +9,8 @@ import pytest
 from pypto.jit.parsed import parse
 from pypto.jit.remembered import StaleFacts, TextMemory
 from pypto.jit.source import SourceCapture, SourceSnapshot
-from pypto.language.parser.signature import bound_dynamic, read_signature
+from pypto.language.parser.dynamic_axes import dynamic_axes
+from pypto.language.parser.signature import read_signature
 
 M = pl.dynamic("M")
 SIZES = (16, 64)
@@ -101,7 +102,7 @@ def test_what_is_kept_is_what_a_parse_gives(root: str, kernel, version) -> None:
     assert assumed.digest is not None
     signature = known.signature(assumed.digest, assumed.assumed)
     assert signature is not None
-    assert signature.dynamic == bound_dynamic(fresh.entry)
+    assert signature.dynamic == dynamic_axes(fresh.entry)
     told = [(p.name, p.direction, p.category, p.type) for p in signature.params]
     params = read_signature(fresh.entry)
     assert told == [(p.name, p.direction, p.category, p.type) for p in params]

@@ -152,8 +152,18 @@ def test_one_dynamic_symbol_is_one_extent(lang, square):
     def entry(x: pl.Tensor, y: pl.Out[pl.Tensor]):
         helper(x, y)
 
-    with pytest.raises(InvalidOperationError, match=r"argument 'y' is a tensor fp32\[32, 16\]"):
+    message = (
+        "'x' and 'y' share the extent M.0, but axis 0 of 'x' has 16 elements and axis 0 of 'y'"
+    )
+    with pytest.raises(ParserTypeError, match=message):
         lang.parse(entry, x=square, y=lang.tensor(32, 16))
+
+    def creates(x: pl.Tensor):
+        helper(x, pl.create_tensor([32, 16], dtype=pl.FP32))
+        helper(pl.create_tensor([16, 16], dtype=pl.FP32), pl.create_tensor([32, 16], dtype=pl.FP32))
+
+    with pytest.raises(InvalidOperationError, match=r"argument 'y' is a tensor fp32\[32, 16\]"):
+        lang.parse(creates, x=square)
 
 
 def test_an_inline_function_leaves_none_behind(lang, square):

@@ -7,7 +7,8 @@ import pytest
 from pypto.ir.dtypes import BF16, FP32, INT32
 from pypto.ir.nodes import Direction, DynDim, ScalarType, TensorType
 from pypto.language.parser.diagnostics.exceptions import ParserTypeError
-from pypto.language.parser.signature import bound_dynamic, read_signature
+from pypto.language.parser.dynamic_axes import dynamic_axes
+from pypto.language.parser.signature import read_signature
 from pypto.language.source import ParamCategory
 
 M = pl.dynamic("M")
@@ -56,7 +57,7 @@ def binds(x: pl.Tensor, y: pl.Tensor):
 
 
 def test_bind_dynamic_makes_extents_dynamic(lang):
-    assert bound_dynamic(lang.source_of(binds)) == {"x": {0: "M"}, "y": {1: "M"}}
+    assert dynamic_axes(lang.source_of(binds)) == {"x": {0: "M"}, "y": {1: "M"}}
     program = lang.parse(binds, x=lang.tensor(16, 64), y=lang.tensor(8, 16))
     types = [p.var.type for p in program.functions["binds"].params]
     assert types == [TensorType((DynDim("M"), 64), FP32), TensorType((8, DynDim("M")), FP32)]

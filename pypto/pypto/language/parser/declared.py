@@ -17,8 +17,9 @@ from pypto.language.parser.diagnostics.exceptions import (
     ParserTypeError,
     UnsupportedFeatureError,
 )
+from pypto.language.parser.dynamic_axes import dynamic_axes
 from pypto.language.parser.frame import Builder
-from pypto.language.parser.signature import annotation_frame, bound_dynamic, read_signature
+from pypto.language.parser.signature import annotation_frame, read_signature
 from pypto.language.parser.statements import block
 from pypto.language.program_style import SourceFunction
 from pypto.language.source import (
@@ -127,7 +128,7 @@ def _define(builder: Builder, source: FunctionSource) -> str:
 
 def _declared(source: FunctionSource) -> dict[str, Argument]:
     """What the annotations say of each parameter."""
-    frame, dynamic = annotation_frame(source), bound_dynamic(source)
+    frame, dynamic = annotation_frame(source), dynamic_axes(source)
     nodes = {node.arg: node for node in ast.walk(source.tree.args) if isinstance(node, ast.arg)}
     arguments: dict[str, Argument] = {}
     for param in read_signature(source):

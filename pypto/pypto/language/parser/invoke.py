@@ -29,10 +29,11 @@ from pypto.language.parser.diagnostics.exceptions import (
     ParserTypeError,
     UnsupportedFeatureError,
 )
+from pypto.language.parser.dynamic_axes import dynamic_axes
 from pypto.language.parser.frame import Frame
 from pypto.language.parser.liveness import live_after
 from pypto.language.parser.scalars import coerce, scalar_operand
-from pypto.language.parser.signature import bound_dynamic, positional_count, read_signature
+from pypto.language.parser.signature import positional_count, read_signature
 from pypto.language.parser.tasks import PLAIN_TASK, NoDep, TaskRequest
 from pypto.language.parser.values import (
     Value,
@@ -241,7 +242,7 @@ def _dispatch(
     bound = [(p, v.tensor if isinstance(v, NoDep) else v) for p, v in bound]
     extents: dict[str, Dim] = {}
     computed: dict[str, str] = {}
-    dynamic = bound_dynamic(callee)
+    dynamic = dynamic_axes(callee)
     arguments: dict[str, Argument] = {}
     operands: list[Operand] = []
     for param, value in bound:

@@ -11,8 +11,9 @@ from pypto.ir.typing_rules import MAX_RANK, show_type
 from pypto.language.parser.calls import call
 from pypto.language.parser.define import define_function
 from pypto.language.parser.diagnostics.exceptions import ParserTypeError, UnsupportedFeatureError
+from pypto.language.parser.dynamic_axes import dynamic_axes
 from pypto.language.parser.frame import Builder, Frame
-from pypto.language.parser.signature import annotation_frame, bound_dynamic, read_signature
+from pypto.language.parser.signature import annotation_frame, read_signature
 from pypto.language.parser.statements import block
 from pypto.language.source import (
     Argument,
@@ -73,7 +74,7 @@ def bind_arguments(entry: FunctionSource, arguments: Mapping[str, Argument]) -> 
 def _bound(
     frame: Frame, entry: FunctionSource, arguments: Mapping[str, Argument]
 ) -> dict[str, Argument]:
-    dynamic = bound_dynamic(entry)
+    dynamic = dynamic_axes(entry)
     bound: dict[str, Argument] = {}
     for param in read_signature(entry):
         bound[param.name] = _argument(frame, param, arguments.get(param.name), dynamic)
@@ -82,7 +83,30 @@ def _bound(
         raise frame.error(
             ParserTypeError, entry.tree, f"{entry.name} has no parameter {unknown[0]!r}"
         )
+    _check_symbols(frame, arguments, bound)
     return bound
+
+
+def _check_symbols(
+    frame: Frame, given: Mapping[str, Argument], bound: Mapping[str, Argument]
+) -> None:
+    """Axes that have one symbol have one extent, where arguments say which."""
+    known: dict[str, tuple[str, int, int]] = {}
+    for name, argument in bound.items():
+        sample = given.get(name)
+        if not isinstance(argument, TensorType) or not isinstance(sample, TensorType):
+            continue
+        for axis, (dim, extent) in enumerate(zip(argument.shape, sample.shape, strict=True)):
+            if not isinstance(dim, DynDim) or not isinstance(extent, int):
+                continue
+            other, at, first = known.setdefault(dim.symbol, (name, axis, extent))
+            if first != extent:
+                raise frame.error(
+                    ParserTypeError,
+                    frame.source.tree,
+                    f"parameters {other!r} and {name!r} share the extent {dim.symbol}, but axis "
+                    f"{at} of {other!r} has {first} elements and axis {axis} of {name!r} {extent}",
+                )
 
 
 def _argument(

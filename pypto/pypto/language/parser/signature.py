@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pypto.ir.dtypes import TASK_ID, DataType
 from pypto.ir.errors import IrTypeError
@@ -158,35 +158,3 @@ def tensor_type(frame: Frame, value: markers.Tensor, node: ast.AST) -> TensorTyp
         return check_tensor_type(shape, value.dtype)
     except IrTypeError as error:
         raise frame.error(ParserTypeError, node, f"pl.Tensor: {error}") from None
-
-
-def bound_dynamic(source: FunctionSource) -> Mapping[str, Mapping[int, str]]:
-    """The axes that ``param.bind_dynamic(axis, M)`` statements of the body make dynamic.
-
-    Maps a parameter to the symbol of each such axis.
-    """
-    found: dict[str, dict[int, str]] = {}
-    frame = annotation_frame(source)
-    for statement in source.tree.body:
-        match statement:
-            case ast.Expr(
-                value=ast.Call(
-                    func=ast.Attribute(value=ast.Name(id=name), attr="bind_dynamic"),
-                    args=[axis_node, extent_node],
-                    keywords=[],
-                )
-            ):
-                axis = static_value(frame, axis_node, "an axis")
-                extent = static_value(frame, extent_node, "an extent")
-                if isinstance(axis, bool) or not isinstance(axis, int) or axis < 0:
-                    raise frame.error(
-                        ParserTypeError, axis_node, f"an axis is an int from 0, not {axis!r}"
-                    )
-                if not isinstance(extent, markers.DynVar):
-                    raise frame.error(
-                        ParserTypeError,
-                        extent_node,
-                        f"bind_dynamic takes a pl.dynamic, not {show_value(extent)}",
-                    )
-                found.setdefault(name, {})[axis] = extent.name
-    return found
