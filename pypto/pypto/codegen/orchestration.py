@@ -218,11 +218,16 @@ class _Writer:
         ]
         self._line(f"const uint32_t {name}_shape[] = {{{', '.join(extents)}}};")
         dtype = type_.dtype.constant_name
+        manual = ", true" if op.attrs.get("manual_dep") else ""
         self._line(
             f"const auto {name}_memory = alloc_tensors("
-            f"TensorCreateInfo({name}_shape, {len(extents)}, DType::{dtype}));"
+            f"TensorCreateInfo({name}_shape, {len(extents)}, DType::{dtype}{manual}));"
         )
         self._line(f"const ChipTensor& {name} = {name}_memory.get_ref(0);")
+        if (init := op.attrs.get("init_value")) is not None:
+            assert isinstance(init, bool | int | float)
+            value = cpp_literal(Const(init, type_.dtype))
+            self._line(f"rt_fill<{cpp_type(type_.dtype)}>({name}, {value});")
 
     def _write_reshape(self, op: Op) -> None:
         assert op.result is not None and isinstance(op.result.type, TensorType)

@@ -153,7 +153,9 @@ def rows() -> Iterator[OpSpec]:
         memory_rules.tensor_create,
         "",
         "",
-        "A new tensor in global memory, its contents undefined.",
+        "A new tensor in global memory. Its contents are undefined without init_value; with "
+        "manual_dep its memory orders no tasks.",
+        optional=("init_value", "manual_dep"),
     )
     yield OpSpec(
         "tensor.dim",

@@ -167,8 +167,15 @@ def move(tile: Value, target_memory: MemorySpace) -> Value:
 
 
 @kernel_only
-def create_tensor(shape: Value, dtype: DataType = FP32) -> Value:
-    """A new tensor in global memory; its contents are undefined. Orchestration only."""
+def create_tensor(
+    shape: Value, dtype: DataType = FP32, init_value: Value = None, manual_dep: bool = False
+) -> Value:
+    """A new tensor in global memory. Orchestration only.
+
+    Its elements are ``init_value``, a number known when the kernel is compiled, and undefined if
+    that is left out. With ``manual_dep`` its memory orders no tasks: the kernel names them in
+    ``deps``.
+    """
 
 
 @kernel_only

@@ -208,6 +208,22 @@ CASES = {
         errors.ParserTypeError,
         "pl.assemble: a tile is one core's, so nothing is atomic about writing it",
     ),
+    "first value that is not known": (
+        "t = pl.create_tensor([16, 64], pl.FP32, init_value=@@n)",
+        errors.ParserTypeError,
+        "pl.create_tensor: init_value must be a number known when the kernel is compiled, not a "
+        "scalar int32",
+    ),
+    "first value that does not fit": (
+        "t = pl.create_tensor([16, 64], pl.INT8, init_value=@@300)",
+        errors.ParserTypeError,
+        "pl.create_tensor: init_value: 300 is outside the range of int8, -128 to 127",
+    ),
+    "manual_dep that is no flag": (
+        "t = pl.create_tensor([16, 64], manual_dep=@@3)",
+        errors.ParserTypeError,
+        "pl.create_tensor: manual_dep must be True or False, not 3",
+    ),
     "no_dep inside a block": (
         "for i in pl.spmd(4):\n    @@helper(pl.no_dep(x), y)",
         errors.ParserTypeError,

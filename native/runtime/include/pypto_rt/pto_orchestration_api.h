@@ -274,6 +274,14 @@ inline void set_tensor_data(const ChipTensor& tensor, const int64_t (&index)[N],
   if (at != nullptr) __builtin_memcpy(at, &value, sizeof value);
 }
 
+// Gives every element of a tensor that was just made, and that no task knows, a value.
+template <class T>
+inline void rt_fill(const ChipTensor& tensor, T value) noexcept {
+  if (tensor.addr == 0) return;  // there was no memory, which has ended the run
+  T* elements = tensor_data<T>(&tensor);
+  for (int64_t i = 0; i < tensor.extent; ++i) elements[i] = value;
+}
+
 // Ends the run with this message; the first one counts.
 inline void rt_report_fatal(const char* message) noexcept {
   const auto& context = pypto_rt::current_orchestration();

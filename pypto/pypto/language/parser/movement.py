@@ -60,9 +60,29 @@ def _create_tensor(site: CallSite) -> Value:
         "symbols": tuple(symbols),
         "dtype": site.dtype("dtype"),
     }
+    if site.flag("manual_dep"):
+        attrs["manual_dep"] = True
+    if site.values["init_value"] is not None:
+        attrs["init_value"] = _initial(site)
     result = site.emit("tensor.create", operands, attrs)
     frame.values.memory.add(result)
     return result
+
+
+def _initial(site: CallSite) -> bool | int | float:
+    """The number that all elements of a new tensor are."""
+    value, dtype = site.values["init_value"], site.dtype("dtype")
+    number = value.value if isinstance(value, Const) else value
+    if not is_number(number):
+        raise site.wrong(
+            "init_value",
+            "init_value must be a number known when the kernel is compiled, not "
+            f"{show_value(value)}",
+        )
+    try:
+        return literal(number, dtype).value
+    except IrTypeError as error:
+        raise site.wrong("init_value", f"init_value: {error}") from None
 
 
 def _two_extents(site: CallSite) -> tuple[int, ...]:
