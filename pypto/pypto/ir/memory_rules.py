@@ -315,10 +315,12 @@ def tile_store(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> T
 
 
 def tile_move(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
-    """The same tile in another memory space."""
+    """The same tile in another memory space, or once more in its own."""
     tile, space = type_of(operands[0]), _space(attrs)
     if not isinstance(tile, TileType):
         raise IrTypeError(f"argument 1 is a {show_type(tile)}, not a tile; load it with pl.load")
+    if space is tile.space:
+        return tile  # a copy
     _refuse_bias(space)
     legal = MOVES.get(tile.space, ())
     if space not in legal:

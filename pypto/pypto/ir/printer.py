@@ -15,6 +15,7 @@ from pypto.ir.nodes import (
     Carried,
     Const,
     Direction,
+    DynDim,
     For,
     Function,
     FunctionKind,
@@ -57,7 +58,8 @@ def print_program(program: Program, *, annotated: bool = True, places: bool = Fa
     a file where the program knows that, or else of a function.
     """
     name = identifier(program.name, RESERVED)
-    extents = Extents(RESERVED | {name, *program.functions})
+    params = {p.name_hint for f in program.functions.values() for p in f.params}
+    extents = Extents(RESERVED | params | {name, *program.functions})
     methods: list[str] = []
     for function in program.functions.values():
         sources = program.sources if places else None
@@ -65,12 +67,13 @@ def print_program(program: Program, *, annotated: bool = True, places: bool = Fa
             program.functions, extents, method=True, annotated=annotated, sources=sources
         )
         methods += ["", *(_INDENT + line if line else "" for line in printer.function(function))]
-    return _module(extents, ["@pl.program", f"class {name}:", *methods[1:]])
+    return _module(extents, ["@pl.program(strict_ssa=True)", f"class {name}:", *methods[1:]])
 
 
 def print_function(function: Function) -> str:
     """The text of one function; those that it calls are not part of it."""
-    extents = Extents(RESERVED | {function.name})
+    params = {param.name_hint for param in function.params}
+    extents = Extents(RESERVED | params | {function.name})
     printer = _Printer({function.name: function}, extents, method=False)
     return _module(extents, list(printer.function(function)))
 
@@ -105,6 +108,8 @@ class _Printer:
         self._sources = sources
         self._names: dict[Var, str] = {}
         self._taken: set[str] = set()
+        # The run-time extents of the parameters, which annotations may use.
+        self._known: set[DynDim] = set()
 
     def name(self, var: Var) -> str:
         if var not in self._names:
@@ -123,6 +128,8 @@ class _Printer:
     def function(self, function: Function) -> Iterator[str]:
         for param in function.params:  # extents are declared before anything can be called so
             self.type(param.var.type)
+            if isinstance(param.var.type, TensorType):
+                self._known |= {d for d in param.var.type.shape if isinstance(d, DynDim)}
         self._taken = set(RESERVED | self._extents.names)
         yield f"@pl.function({', '.join(self.options(function))})"
         own = ["self"] if self._method else []
@@ -139,6 +146,8 @@ class _Printer:
     def options(self, function: Function) -> Iterator[str]:
         """The arguments of the decorator."""
         yield f"type=pl.FunctionType.{_KINDS[function.func_type]}"
+        if not self._method:
+            yield "strict_ssa=True"
         if function.attrs:
             items = (f'"{k}": {spelled_attribute(v)}' for k, v in function.attrs.items())
             yield f"attrs={{{', '.join(items)}}}"
@@ -178,7 +187,7 @@ class _Printer:
         """Whether an annotation can say a type: an extent that a function makes has no name."""
         if not isinstance(type_, TensorType):
             return True
-        return not type_.strided and all(self._extents.knows(extent) for extent in type_.shape)
+        return all(not isinstance(dim, DynDim) or dim in self._known for dim in type_.shape)
 
     # --- statements ------------------------------------------------------------------------
 

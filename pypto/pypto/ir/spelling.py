@@ -170,6 +170,34 @@ def _slice(op: Op, operands: Texts) -> str:
     return _call("pl.slice", arguments)
 
 
+def _tile_slice(op: Op, operands: Texts) -> str:
+    arguments = [
+        operands[0],
+        spelled_attribute(op.attrs["shape"]),
+        spelled_list(operands[1:3]),
+    ]
+    if op.attrs["has_valid"]:
+        arguments.append(f"valid_shape={spelled_list(operands[3:])}")
+    if op.attrs["pad"]:
+        arguments.append(f"pad_value=pl.PadValue.{op.attrs['pad']}")
+    if op.attrs["clamp"]:
+        arguments.append("clamp=True")
+    arguments += _keywords(op, "shape", "has_valid", "pad", "clamp")
+    return _call("pl.tile.slice", arguments)
+
+
+def _element(op: Op, operands: Texts) -> str:
+    """One element: the container, its indices, and what it takes."""
+    value = operands[-1:] if op.op.endswith(".write") else []
+    indices = operands[1 : len(operands) - len(value)]
+    return _call(f"pl.{op.op}", [operands[0], spelled_list(indices), *value, *_keywords(op)])
+
+
+def _tile_assemble(op: Op, operands: Texts) -> str:
+    arguments = [operands[0], operands[-1], spelled_list(operands[1:-1]), *_keywords(op)]
+    return _call("pl.tile.assemble", arguments)
+
+
 def _view(op: Op, operands: Texts) -> str:
     rank = _rank(op, 0)
     extents = _filled(op.attrs["shape"], operands[rank + 1 :])
@@ -232,6 +260,8 @@ _SPELLINGS: Mapping[str, Spelling] = MappingProxyType(
         "tile.reshape": _shaped("pl.tile.reshape"),
         "tensor.reshape": _shaped("pl.tensor.reshape"),
         "tensor.full": _shaped("pl.tensor.full"),
+        "tile.slice": _tile_slice,
+        "tile.assemble": _tile_assemble,
         "tensor.slice": _slice,
         "tensor.view": _view,
         "tensor.create": _create,
@@ -250,6 +280,8 @@ _SPELLINGS: Mapping[str, Spelling] = MappingProxyType(
                 ("cast", _cast),
                 ("transpose", _transpose),
                 ("fillpad", _fillpad),
+                ("read", _element),
+                ("write", _element),
                 ("maxs", _renamed(f"pl.{family}.maximums")),
                 ("mins", _renamed(f"pl.{family}.minimums")),
                 ("rsubs", _renamed(f"pl.{family}.sub", 1, 0)),

@@ -85,6 +85,7 @@ class _Comparison:
 
     def _functions(self, left: Function, right: Function, path: str) -> None:
         """As functions, whatever else an object knows."""
+        self._symbols = ({}, {})  # a function's run-time extents are its own
         for field in fields(Function):
             if field.name not in _PLACES:
                 step = f"{path}.{field.name}" if path else field.name

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import builtins
 import keyword
 from collections.abc import Iterable, Sequence
 
 from pypto.ir.nodes import (
     ArrayType,
-    Dim,
     DynDim,
     MemorySpace,
     ScalarType,
@@ -19,7 +17,7 @@ from pypto.ir.nodes import (
 )
 
 # Names that the text itself needs.
-RESERVED = frozenset({"pl", "self", *keyword.kwlist, *dir(builtins)})
+RESERVED = frozenset({"pl", "self", "float", *keyword.kwlist})
 
 
 def identifier(name: str, taken: Iterable[str] = ()) -> str:
@@ -61,10 +59,6 @@ class Extents:
             for extent, name in self._names.items()
         ]
 
-    def knows(self, extent: Dim) -> bool:
-        """Whether an annotation may use the extent."""
-        return not isinstance(extent, DynDim) or extent in self._names
-
 
 def print_type(type_: Type, extents: Extents | None = None, address: int | None = None) -> str:
     """The text of a type, as an annotation; ``address`` is a tile's place in its memory space."""
@@ -82,6 +76,8 @@ def _tensor(type_: TensorType, extents: Extents) -> str:
     text = f"[{', '.join(shape)}], {type_.dtype!r}"
     if type_.layout is not TensorLayout.ND:
         text += f", pl.{type_.layout.name}"
+    if type_.adjacent is not None:
+        text += f", pl.TensorView(adjacent={type_.adjacent})"
     return f"pl.Tensor[{text}]"
 
 

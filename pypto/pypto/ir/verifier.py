@@ -26,7 +26,6 @@ from pypto.ir.nodes import (
     If,
     LoopKind,
     ManualScope,
-    MemorySpace,
     Op,
     Operand,
     Program,
@@ -154,28 +153,14 @@ class _FunctionVerifier:
         attrs = dict(op.attrs)
         if op.result is not None and isinstance(op.result.type, TileType):
             attrs.pop("addr", None)
-        if not self._is_copy(op):
-            try:
-                type_ = infer_result(op.op, op.operands, attrs)
-            except IrTypeError as error:
-                raise VerifyError(str(error), op.span) from None
-            if op.result is not None:
-                self._same(f"type of {op.result.name!r}", op.result.type, type_, op.span)
+        try:
+            type_ = infer_result(op.op, op.operands, attrs)
+        except IrTypeError as error:
+            raise VerifyError(str(error), op.span) from None
+        if op.result is not None:
+            self._same(f"type of {op.result.name!r}", op.result.type, type_, op.span)
         if op.result is not None:
             self._bind(op.result, visible, op.span)
-
-    def _is_copy(self, op: Op) -> bool:
-        """Lowering copies tiles within one space, which users cannot ask for in all spaces."""
-        if self._form is not Form.LOWERED or op.op != "tile.move" or op.result is None:
-            return False
-        space = op.attrs.get("space")
-        source = type_of(op.operands[0])
-        return (
-            isinstance(space, MemorySpace)
-            and isinstance(source, TileType)
-            and source.space is space
-            and op.result.type == source
-        )
 
     def _placement(self, op: Op) -> None:
         family = op.op.split(".")[0]

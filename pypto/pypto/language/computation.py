@@ -340,8 +340,11 @@ def assemble(
 
 
 @kernel_only
-def transpose(x: Value, axis1: int, axis2: int) -> Value:
-    """Rows and columns of a matrix exchanged; the axes are 0 and 1 in any order."""
+def transpose(x: Value, axis1: int, axis2: int, tmp_tile: Value = None) -> Value:
+    """Rows and columns of a matrix exchanged; the axes are 0 and 1 in any order.
+
+    ``tmp_tile`` is a scratch tile like ``x`` for a transposition of tiles, made if left out.
+    """
 
 
 @kernel_only

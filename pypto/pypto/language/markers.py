@@ -87,6 +87,23 @@ def _items(what: str, params: object, least: int, most: int) -> tuple[object, ..
     return items
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorView:
+    """How a tensor of a program lies in memory.
+
+    ``adjacent`` is how many of its last axes are stored without gaps; the strides of those before
+    are run-time values. ``None`` is all of them.
+    """
+
+    adjacent: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.adjacent is not None and (type(self.adjacent) is not int or self.adjacent < 0):
+            raise ValueError(
+                f"pl.TensorView: adjacent must be a number of axes, not {self.adjacent!r}"
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class Tensor:
     """A tensor in global memory: ``pl.Tensor[[rows, cols], dtype]``, or bare ``pl.Tensor``."""
@@ -94,16 +111,20 @@ class Tensor:
     shape: tuple[int | DynVar, ...]
     dtype: DataType
     layout: TensorLayout = TensorLayout.ND
+    view: TensorView = TensorView()
     memref: ClassVar[None] = None
 
     def __class_getitem__(cls, params: object) -> Tensor:
         items = _items("pl.Tensor", params, 2, 3)
-        if len(items) == 3 and items[2] is not TensorLayout.ND:
-            raise TypeError(f"pl.Tensor: layout {items[2]!r} is not supported; leave it out")
         shape = _shape("pl.Tensor", items[0])
         if not shape:
             raise TypeError("pl.Tensor: a tensor has at least one dimension")
-        return cls(shape, _dtype("pl.Tensor", items[1]))
+        dtype = _dtype("pl.Tensor", items[1])
+        if len(items) == 3 and isinstance(items[2], TensorView):
+            return cls(shape, dtype, view=items[2])
+        if len(items) == 3 and items[2] is not TensorLayout.ND:
+            raise TypeError(f"pl.Tensor: layout {items[2]!r} is not supported; leave it out")
+        return cls(shape, dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +251,7 @@ class constexpr:
 
 
 # What a kernel's text may make of compile-time values, mostly in annotations.
-VALUES: tuple[object, ...] = (dynamic, MemRef, TileView)
+VALUES: tuple[object, ...] = (dynamic, MemRef, TensorView, TileView)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def test_the_text_is_pinned_and_parses():
         'rows_0 = pl.dynamic("rows_0")',
         "",
         "",
-        "@pl.program",
+        "@pl.program(strict_ssa=True)",
         "class sample:",
         "    @pl.function(type=pl.FunctionType.Orchestration)",
         "    def entry(self, x: pl.Tensor[[rows_0, 64], pl.FP16], out: pl.Out[pl.Tensor[[rows_0, "

@@ -214,16 +214,22 @@ def test_lowered_form_has_no_scopes_and_no_computing_tensor_operations():
         verify(program(incore(exp)), Form.LOWERED)
 
 
-def test_lowered_form_takes_addresses_and_copies():
+@pytest.mark.parametrize("form", Form)
+def test_tiles_may_have_addresses_and_copies(form):
     acc = Var("a", replace(TILE, space=MemorySpace.Acc))
     create = {"shape": (16, 16), "dtype": FP32, "space": MemorySpace.Acc}
     body = (
         Op("tile.create", (), acc, SPAN, {**create, "addr": 0}),
         Op("tile.move", (acc,), Var("b", acc.type), SPAN, {"space": MemorySpace.Acc, "addr": 64}),
     )
-    verify(program(incore(*body)), Form.LOWERED)
-    with pytest.raises(VerifyError):
-        verify(program(incore(*body)), Form.FRONTEND)
+    verify(program(incore(*body)), form)
+
+
+def test_only_what_makes_a_tile_has_an_address():
+    one, result = Const(1, INDEX), Var("n", ScalarType(INDEX))
+    body = (Op("scalar.add", (one, one), result, SPAN, {"addr": 0}),)
+    with pytest.raises(VerifyError, match="takes the attributes"):
+        verify(program(incore(*body)), Form.LOWERED)
 
 
 def test_a_dynamic_parameter_accepts_any_extent():

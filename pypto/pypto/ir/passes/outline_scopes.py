@@ -43,6 +43,7 @@ from pypto.ir.passes.rewrite import (
 )
 from pypto.ir.passes.scope_scalars import orchestration_scalars, with_operands
 from pypto.ir.passes.target import TargetLimits
+from pypto.ir.type_text import identifier
 
 
 def outline_scopes(program: Program, target: TargetLimits) -> Program:
@@ -58,6 +59,17 @@ def outline_scopes(program: Program, target: TargetLimits) -> Program:
         functions.update(outliner.functions)
         functions[name] = replace(function, body=body)
     return replace(program, functions=MappingProxyType(functions))
+
+
+def _renamed(captured: Sequence[Var]) -> dict[Var, Var]:
+    """Variables of the new function for captured ones; each parameter has a name of its own."""
+    taken: set[str] = set()
+    inner: dict[Var, Var] = {}
+    for var in captured:
+        name = identifier(var.name, taken)
+        taken.add(name)
+        inner[var] = Var(name, var.type)
+    return inner
 
 
 class _Outliner:
@@ -111,7 +123,7 @@ class _Outliner:
         scalars = [v for v in captured if not isinstance(v.type, TensorType)]
         roots = Roots(self._program, body, exchange=False)
         read, written = accesses(self._program, body, roots)
-        inner = {v: fresh(v) for v in captured}
+        inner = _renamed((*tensors, *scalars))
         params = [Param(inner[v], direction_of(v, read, written)) for v in tensors]
         params += [Param(inner[v], Direction.In) for v in scalars]
         name = self._name(scope)

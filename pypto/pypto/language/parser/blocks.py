@@ -42,7 +42,10 @@ def if_statement(frame: Frame, node: ast.If) -> None:
     for name in (*explicit, *sorted(names - set(explicit))):
         absent = Unbound(f"is bound in one branch only of the if on line {_line(frame, node)}")
         left, right = then_env.get(name, absent), else_env.get(name, absent)
-        if is_tensor(left) and is_tensor(right) and same_memory(frame, left, right):
+        exact = name in explicit and frame.source.strict_ssa
+        if same_memory(frame, left, right) and not exact:
+            assert is_tensor(left)
+            assert is_tensor(right)
             frame.env[name] = _one_tensor(frame, left, right, node)
         elif same_value(frame, left, right) and name not in explicit:
             frame.env[name] = left
@@ -51,6 +54,9 @@ def if_statement(frame: Frame, node: ast.If) -> None:
         elif name in live or name in explicit:
             pair = _merge(frame, name, (left, then_body), (right, else_body), node)
             result = frame.new_var(name, type_of(pair[0]))
+            if same_memory(frame, left, right):
+                assert is_tensor(left)
+                frame.values.aliases[result] = left
             frame.env[name] = result
             results.append(result)
             yields.append(pair)

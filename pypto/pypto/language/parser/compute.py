@@ -229,7 +229,10 @@ def _transpose(site: CallSite) -> Value:
     first, second = (int(site.values[p]) % rank for p in ("axis1", "axis2"))  # type: ignore[call-overload]
     if first == second:
         return operand
-    return site.emit(f"{family(operand)}.transpose", [operand])
+    operands: list[Operand] = [operand]
+    if site.values["tmp_tile"] is not None:
+        operands.append(site.tile("tmp_tile"))
+    return site.emit(f"{family(operand)}.transpose", operands)
 
 
 def _fillpad(site: CallSite) -> Value:

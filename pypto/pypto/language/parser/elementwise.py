@@ -16,7 +16,7 @@ from pypto.language.parser.diagnostics.exceptions import (
 from pypto.language.parser.folding import SYMBOLS
 from pypto.language.parser.frame import Frame
 from pypto.language.parser.scalars import coerce, scalar_operand
-from pypto.language.parser.values import Value, is_tensor, is_tile, show_value
+from pypto.language.parser.values import Value, is_tensor, is_tile, literal, show_value
 
 _OPERATORS: Mapping[type[ast.operator], str] = MappingProxyType(
     {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
@@ -164,7 +164,11 @@ def _crossed(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[int, int] | None:
 
 def _repeated(frame: Frame, value: Var, shape: tuple[int, int], node: ast.AST) -> Var:
     """A column or a row repeated to a shape."""
-    attrs: dict[str, AttrValue] = {"shape": shape, "dtype": element(value), "value": 0}
+    attrs: dict[str, AttrValue] = {
+        "shape": shape,
+        "dtype": element(value),
+        "value": literal(0, element(value)).value,
+    }
     whole = frame.emit(f"{family(value)}.full", [], node, attrs=attrs)
     assert isinstance(value.type, TensorType | TileType)
     form = "row_expand" if value.type.shape[1] == 1 else "col_expand"

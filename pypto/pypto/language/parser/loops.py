@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pypto.ir.dtypes import BOOL, INDEX, DataType
@@ -185,7 +186,7 @@ def _attempt(frame: Frame, header: _Header, implicit: list[str], plan: _Plan) ->
             yields.append(_next(frame, carried[name], value, final, plan, node))
         elif not same_value(frame, value, final):
             _needs_carrying(frame, name, value, final, plan, node)
-    results = {entry.name: frame.new_var(entry.name, entry.arg.type) for entry in entries}
+    results = _results(frame, header, entries)
     if not frame.on_core:
         frame.values.memory.update(result for result in results.values() if is_tensor(result))
     _leave(frame, header, start, entering, results)
@@ -199,6 +200,19 @@ def _attempt(frame: Frame, header: _Header, implicit: list[str], plan: _Plan) ->
     else:
         assert condition is not None
         outer.append(While(through, tuple(condition_body), condition, body, tuple(yields), span))
+
+
+def _results(frame: Frame, header: _Header, entries: Sequence[_Entry]) -> dict[str, Var]:
+    """What each carried value is after the loop, called what its ``pl.yield_`` is assigned to."""
+    explicit = [name for name, _ in header.inits]
+    names = dict(zip(explicit, header.final.names if header.final else (), strict=False))
+    results: dict[str, Var] = {}
+    for entry in entries:
+        result = frame.new_var(names.get(entry.name) or entry.name, entry.arg.type)
+        if entry.arg in frame.values.aliases:
+            frame.values.aliases[result] = frame.values.aliases[entry.arg]
+        results[entry.name] = result
+    return results
 
 
 def _condition(frame: Frame, header: WhileHeader) -> Operand:
@@ -228,8 +242,11 @@ def _entry(
         dtype = plan.dtypes.get(name, scalar_dtype(value))
         init = coerce(frame, value, dtype, node, repr(name))
         return _Entry(name, init, frame.new_var(name, ScalarType(dtype)), explicit)
-    if is_tile(value) or (is_tensor(value) and name in plan.tensors):
+    exact = explicit and frame.source.strict_ssa
+    if is_tile(value) or (is_tensor(value) and (name in plan.tensors or exact)):
         arg = frame.new_var(name, value.type)
+        if is_tensor(value) and name not in plan.tensors:
+            frame.values.aliases[arg] = value  # as long as the body agrees
         if value in frame.values.products:
             frame.values.products.add(arg)
         if is_tensor(arg) and not frame.on_core:
@@ -248,6 +265,11 @@ def _next(
         raise _Again
     if isinstance(final, Unbound):
         raise clash(frame, entry.name, node, where, f"at its end it {final.reason}")
+    if is_tensor(entry.arg) and entry.name not in plan.tensors:
+        if same_memory(frame, entry.arg, final):
+            return as_operand(final)
+        plan.tensors.add(entry.name)
+        raise _Again
     if not isinstance(entry.arg.type, ScalarType):
         check_same_kind(frame, entry.name, entry.arg, final, node, where)
         return as_operand(final)

@@ -67,7 +67,7 @@ def check_same_kind(
     if left.type != right.type:
         detail = f"a {show_type(left.type)} on one path, a {show_type(right.type)} on the other"
         raise clash(frame, name, node, where, detail)
-    if is_tensor(left) and frame.on_core:
+    if is_tensor(left) and frame.on_core and not same_memory(frame, left, right):
         # Outside a core a name can stand for another tensor each time; a core's tensors are fixed.
         if not is_value_tensor(frame, left) and not is_value_tensor(frame, right):
             raise clash(

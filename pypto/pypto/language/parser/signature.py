@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pypto.ir.dtypes import TASK_ID, DataType
 from pypto.ir.errors import IrTypeError
@@ -155,6 +156,8 @@ def tensor_type(frame: Frame, value: markers.Tensor, node: ast.AST) -> TensorTyp
         for extent in value.shape
     ]
     try:
-        return check_tensor_type(shape, value.dtype)
+        type_ = check_tensor_type(shape, value.dtype)
+        adjacent = value.view.adjacent
+        return type_ if adjacent is None else replace(type_, adjacent=adjacent)
     except IrTypeError as error:
         raise frame.error(ParserTypeError, node, f"pl.Tensor: {error}") from None
