@@ -261,8 +261,12 @@ class _Printer:
             parts = [callee, *([arguments] if arguments else []), *count]
             function = "submit" if schedule.blocks is None else "spmd_submit"
             text = f"pl.{function}({', '.join(parts + self.schedule(schedule))})"
-        task = () if schedule.task is None else (schedule.task,)
-        left = ", ".join(self.name(var) for var in (*self.results(call), *task))
+        names = [self.name(var) for var in self.results(call)]
+        if schedule.task is not None:
+            names.append(self.name(schedule.task))
+        elif schedule != PLAIN and names:
+            names.append("_")  # the id of the task, which nobody reads
+        left = ", ".join(names)
         return f"{left} = {text}" if left else text
 
     def results(self, call: Call) -> tuple[Var, ...]:

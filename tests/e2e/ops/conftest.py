@@ -6,14 +6,19 @@ import ast
 import builtins
 import os
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pypto.language as pl
 import pytest
 from pypto import ir
+from pypto.backend import Target
+from pypto.compiler import driver
 from pypto.ir.dtypes import DataType
-from pypto.ir.nodes import DynDim, FunctionKind, ScalarType, TensorType
+from pypto.ir.nodes import DynDim, FunctionKind, Program, ScalarType, TensorType
+from pypto.ir.options import VerificationLevel
+from pypto.ir.passes import PassObserver
+from pypto.ir.structure import assert_structural_equal
 from pypto.language.parser.program import parse_program
 from pypto.language.source import FunctionSource
 from pypto.runtime.compiled_program import CompiledProgram
@@ -44,6 +49,29 @@ def _type(value: object) -> TensorType | ScalarType:
     assert isinstance(value, tuple)
     shape, dtype = value
     return TensorType(tuple(DynDim(d) if isinstance(d, str) else d for d in shape), dtype)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def programs_read_back() -> Iterator[None]:
+    """Verifies every program of these tests after each pass, and reads its text back there."""
+    lower = driver.lower
+
+    def checked(
+        program: Program,
+        target: Target,
+        observe: PassObserver | None = None,
+        verification: VerificationLevel = VerificationLevel.EVERY_PASS,
+    ) -> Program:
+        def see(index: int, name: str, seen: Program) -> None:
+            assert_structural_equal(pl.parse(seen.as_python()), seen)
+            if observe is not None:
+                observe(index, name, seen)
+
+        return lower(program, target, see, VerificationLevel.EVERY_PASS)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "lower", checked)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -29,6 +29,7 @@ from pypto.language.parser.invoke import call_kernel_function
 from pypto.language.parser.movement import MOVEMENT
 from pypto.language.parser.scalars import absolute_scalar, fold, named_scalar, scalar_operand
 from pypto.language.parser.scheduling import SCHEDULING, kernel_of
+from pypto.language.parser.signature import marker_value
 from pypto.language.parser.site import CallSite, Handler
 from pypto.language.parser.tasks import PLAIN_TASK
 from pypto.language.parser.values import Value, holds_runtime, is_tensor, show_value
@@ -130,23 +131,6 @@ def _arguments(frame: Frame, node: ast.Call) -> tuple[list[Value], dict[str, Val
             )
         keywords[keyword.arg] = evaluate(frame, keyword.value)
     return args, keywords
-
-
-def marker_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
-    """What a call such as ``pl.dynamic("M")`` gives, which is known when the kernel is compiled."""
-    assert callable(callee)
-    args, keywords = _arguments(frame, node)
-    if holds_runtime([*args, *keywords.values()]):
-        raise frame.error(
-            ParserTypeError,
-            node,
-            f"{ast.unparse(node.func)}: its arguments must be known when the kernel is compiled",
-        )
-    try:
-        result: Value = callee(*args, **keywords)
-    except (TypeError, ValueError) as error:
-        raise frame.error(ParserTypeError, node, str(error)) from None
-    return result
 
 
 def _not_callable(node: ast.Call, callee: Value) -> str:

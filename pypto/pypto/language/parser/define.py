@@ -20,6 +20,7 @@ from pypto.language.parser.frame import Builder, Frame, Values
 from pypto.language.parser.liveness import live_after
 from pypto.language.parser.signature import annotation_frame, read_signature
 from pypto.language.parser.single_assignment import check_single_assignment
+from pypto.language.parser.unread import without_unread_tasks
 from pypto.language.source import Argument, ConstValue, FunctionSource
 
 
@@ -92,7 +93,7 @@ def _parse(
         name,
         source.kind,
         params,
-        tuple(frame.body),
+        without_unread_tasks(frame.body),
         types,
         source.span(source.tree),
         attrs=source.attrs,

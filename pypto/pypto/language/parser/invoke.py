@@ -260,7 +260,9 @@ def _dispatch(
             symbols = dynamic.get(param.name, {})
             shape = [DynDim(symbols[i]) if i in symbols else d for i, d in enumerate(type_.shape)]
             shape = [_own_extent(d, f"{param.name}.{i}", computed) for i, d in enumerate(shape)]
-            arguments[param.name] = TensorType(tuple(shape), type_.dtype, type_.layout)
+            # Where there are gaps is what the annotation says; passes find out the rest.
+            adjacent = type_.adjacent if param.type is not None else None
+            arguments[param.name] = replace(type_, shape=tuple(shape), adjacent=adjacent)
             operands.append(value)
         else:
             raise frame.error(ParserTypeError, node, _wrong_argument(what, param, value))

@@ -58,15 +58,27 @@ def annotation_frame(source: FunctionSource) -> Frame:
 
 def _annotation_call(frame: Frame, node: ast.Call, hint: str) -> Value:
     callee = evaluate(frame, node.func)
-    arguments = [static_value(frame, argument, "an argument") for argument in node.args]
-    if callee is not markers.dynamic or len(arguments) != 1 or node.keywords:
+    if not any(callee is value for value in markers.VALUES):
         raise frame.error(
             ParserSyntaxError, node, f"an annotation cannot call {show_value(callee)}"
         )
+    return marker_value(frame, node, callee)
+
+
+def marker_value(frame: Frame, node: ast.Call, callee: Value) -> Value:
+    """What a call such as ``pl.dynamic("M")`` gives, which is known when the kernel is compiled."""
+    assert callable(callee)
+    args = [static_value(frame, argument, "an argument") for argument in node.args]
+    keywords = {
+        keyword.arg: static_value(frame, keyword.value, f"the argument {keyword.arg!r}")
+        for keyword in node.keywords
+        if keyword.arg is not None
+    }
     try:
-        return markers.dynamic(arguments[0])  # type: ignore[arg-type]
-    except ValueError as error:
+        result: Value = callee(*args, **keywords)
+    except (TypeError, ValueError) as error:
         raise frame.error(ParserTypeError, node, str(error)) from None
+    return result
 
 
 def _no_block(frame: Frame, body: Sequence[ast.stmt]) -> None:

@@ -81,7 +81,8 @@ def _targets(target: ast.expr) -> tuple[ast.Name, ...]:
 
 def _names(target: ast.expr) -> Iterator[ast.Name]:
     for node in ast.walk(target):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+        # Nobody wants what is bound to "_".
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id != "_":
             yield node
 
 
