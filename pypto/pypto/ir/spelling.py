@@ -214,13 +214,6 @@ def _filled(shape: AttrValue, values: Texts) -> list[str]:
     return [next(given) if extent is None else str(extent) for extent in shape]
 
 
-def _element(op: Op, operands: Texts) -> str:
-    """The indices of an element as a list; after it what is written there."""
-    values = operands[1:] if op.op.endswith(".read") else operands[1:-1]
-    rest = [] if op.op.endswith(".read") else [operands[-1]]
-    return _call(f"pl.{op.op}", [operands[0], spelled_list(values), *rest, *_keywords(op)])
-
-
 def _create(op: Op, operands: Texts) -> str:
     extents = spelled_list(_filled(op.attrs["shape"], operands))
     return _call("pl.create_tensor", [extents, *_keywords(op, "shape", "symbols")])
@@ -275,8 +268,6 @@ _SPELLINGS: Mapping[str, Spelling] = MappingProxyType(
             f"{family}.{name}": spelling
             for family in _FAMILIES
             for name, spelling in (
-                ("read", _element),
-                ("write", _element),
                 ("cast", _cast),
                 ("transpose", _transpose),
                 ("fillpad", _fillpad),

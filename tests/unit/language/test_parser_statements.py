@@ -323,7 +323,7 @@ def test_assignments_of_every_kind(lang):
         "t_1 = pl.tile.sub(t, create)",
         "muls = pl.tile.muls(t_1, 3.0)",
         "out_1 = pl.tile.store(muls, 0, 0, out)",
-        "with pl.at(level=pl.Level.CORE_GROUP, deps=[first]) as task:",
+        "with pl.at(level=pl.Level.CORE_GROUP, deps=[first]):",
         "pass",
         "return out",
     ]

@@ -54,7 +54,7 @@ def test_a_block_that_is_one_call_is_a_call(lang, parsed):
     program = parsed(blocks_by_call)
     assert lang.lines(program) == [
         "out_1, tid = pl.spmd_submit(doubled, x, out, core_num=4)",
-        "out_2, task = pl.spmd_submit(quiet, x, out_1, core_num=2, deps=[tid])",
+        "out_2, _ = pl.spmd_submit(quiet, x, out_1, core_num=2, deps=[tid])",
         "return out",
     ]
 
@@ -70,7 +70,7 @@ def test_a_loop_over_blocks_is_a_scope_that_knows_its_index(lang, parsed):
     assert lang.lines(program) == [
         "mul = pl.scalar.mul(n, pl.const(2, pl.INT32))",
         "mul_1 = pl.scalar.cast(mul, dtype=pl.INDEX)",
-        'with pl.spmd(mul_1, name_hint="rows") as task:',
+        'with pl.spmd(mul_1, name_hint="rows"):',
         "    i = pl.tile.get_block_idx()",
         "    load = pl.tile.load(x, i, 0, shape=[16, 64])",
         "    out_1 = pl.tile.store(load, i, 0, out)",
@@ -140,8 +140,7 @@ def test_submitted_tasks_carry_their_schedule(lang, parsed):
         "    out_2, done = pl.submit(quiet, x, out, deps=[ids, last_1], dumps=[x, out])",
         "ids_1 = pl.array.read(ids, 0)",
         "ids_2 = pl.array.read(ids, 1)",
-        "with pl.at(level=pl.Level.CORE_GROUP, deps=[done, ids_1, ids_2], no_dep_args=[out]) as "
-        "task_1:",
+        "with pl.at(level=pl.Level.CORE_GROUP, deps=[done, ids_1, ids_2], no_dep_args=[out]):",
         "    load = pl.tile.load(out, 0, 0, shape=[16, 64])",
         "    out_3 = pl.tile.store(load, 0, 0, out)",
         "return out",
@@ -161,7 +160,7 @@ def merged(x: pl.Tensor, n: pl.Scalar[pl.INT32], out: pl.Out[pl.Tensor]):
 
 def test_branches_hand_on_task_ids(lang, parsed):
     text = lang.lines(parsed(merged, n=INT32))
-    assert text[-2:] == ["out_3, task_1 = pl.submit(quiet, x, out, deps=[tid])", "return out"]
+    assert text[-2:] == ["out_3, _ = pl.submit(quiet, x, out, deps=[tid])", "return out"]
 
 
 def added(x: pl.Tensor, out: pl.InOut[pl.Tensor]):
