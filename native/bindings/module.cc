@@ -129,8 +129,8 @@ void run(const PyProgram& self, const PyChip& chip, const std::vector<TensorTupl
 }
 
 py::dict run_recorded(const PyProgram& self, const PyChip& chip,
-                      const std::vector<TensorTuple>& tensors,
-                      const std::vector<uint64_t>& scalars, bool contents) {
+                      const std::vector<TensorTuple>& tensors, const std::vector<uint64_t>& scalars,
+                      bool contents) {
   pypto_rt::RunRecord record(contents);
   run(self, chip, tensors, scalars, &record);
   return record_dict(record);

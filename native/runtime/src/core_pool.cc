@@ -65,10 +65,9 @@ void end_span(const RunRecord& record, const Core& core, RecordedSpan& span) {
   span.cpu_ns = thread_cpu_ns() - span.cpu_ns;
   // The credit falls by one an instruction, and is filled up at each poll.
   const auto spent = static_cast<uint32_t>(span.instructions) - core.context.poll_credit;
-  span.instructions =
-      core.polls == 0
-          ? spent
-          : span.instructions + uint64_t{kPollInterval} * core.polls - core.context.poll_credit;
+  span.instructions = core.polls == 0 ? spent
+                                      : span.instructions + uint64_t{kPollInterval} * core.polls -
+                                            core.context.poll_credit;
 }
 
 }  // namespace
@@ -256,8 +255,8 @@ bool CorePool::help(Lock& lock, Run& run, CoreStackHeader& header) {
     header.core = nullptr;
     core.state = before;
     // Nobody could wake it meanwhile; what this caller will not take itself needs a core.
-    const bool taken = queue.size() == 1 && queue.front().task->run == &run &&
-                       queue.front().task->blocks == 1;
+    const bool taken =
+        queue.size() == 1 && queue.front().task->run == &run && queue.front().task->blocks == 1;
     if (!queue.empty() && !taken) wake_one(core.type);
     return true;
   }

@@ -46,10 +46,10 @@ void* call_element(void* run, const ChipTensor* tensor, const int64_t* index, in
 }
 int32_t call_cluster_count(void* run) noexcept { return static_cast<Run*>(run)->cluster_count(); }
 
-constexpr OrchestrationCalls kCalls{
-    kAbiVersion,       call_submit,     call_alloc,        call_scope_begin, call_scope_end,
-    call_manual_begin, call_manual_end, call_report_fatal, call_is_fatal,    call_cluster_count,
-    call_element};
+constexpr OrchestrationCalls kCalls{kAbiVersion,        call_submit,       call_alloc,
+                                    call_scope_begin,   call_scope_end,    call_manual_begin,
+                                    call_manual_end,    call_report_fatal, call_is_fatal,
+                                    call_cluster_count, call_element};
 
 // One run, for the function that carries it out on a CoreStack.
 struct Execution {

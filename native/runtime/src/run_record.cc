@@ -1,9 +1,8 @@
 #include "run_record.h"
 
-#include <ctime>
-
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 
 #include "run.h"
 
@@ -46,7 +45,8 @@ int64_t thread_cpu_ns() noexcept {
   return int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
 }
 
-RunRecord::RunRecord(bool contents) : contents_(contents), begin_(std::chrono::steady_clock::now()) {
+RunRecord::RunRecord(bool contents)
+    : contents_(contents), begin_(std::chrono::steady_clock::now()) {
   scopes.push_back(RecordedScope{0, 0, 0});
   open_.push_back(0);
 }

@@ -72,3 +72,14 @@ class Arithmetic:
     ) -> pl.Tensor[[16, 64], pl.FP32]:
         out = self.add_tile(a, a, out)
         return out
+
+
+@pl.jit
+def tagged(
+    x: pl.Tensor[[16, 64], pl.FP32],
+    middle: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+    out: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+):
+    middle, _ = pl.submit(twice, x, middle)
+    out, _ = pl.submit(twice, middle, out, dumps=[out])
+    return out

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 import torch
+from compiled_kernels import tagged
+from pypto import ir
 from pypto.backend import RuntimeKind
 from pypto.runtime import ChipWorker, DfxOptions, KernelFault, RunConfig
 from pypto.runtime.compiled_program import CompiledProgram
@@ -128,6 +130,23 @@ def test_arguments_are_dumped_as_the_task_met_and_left_them(slow: Path) -> None:
     compiled(1, torch.tensor([7.0]), config=RunConfig(enable_dump_args=1))
     left = {path.name for path in (slow / "dfx_outputs/args_dump").iterdir()}
     assert left == {"task0_arg0_before.bin", "task0_arg0_after.bin"}
+
+
+def test_what_a_program_tags_is_dumped_alone_unless_all_is_asked_for(tmp_path: Path) -> None:
+    compiled = ir.compile(tagged.specialize(), output_dir=tmp_path / "out", dump_passes=False)
+    arguments = [torch.ones(16, 64), torch.zeros(16, 64), torch.zeros(16, 64)]
+    files = []
+    for level in (1, 2):
+        compiled(*arguments, config=RunConfig(enable_dump_args=level))
+        files.append({path.name for path in (tmp_path / "out/dfx_outputs/args_dump").iterdir()})
+    assert files[0] == {"task1_arg1_after.bin"}
+    assert files[1] == files[0] | {
+        "task0_arg0_before.bin",
+        "task0_arg1_after.bin",
+        "task1_arg0_before.bin",
+    }
+    contents = (tmp_path / "out/dfx_outputs/args_dump/task1_arg1_after.bin").read_bytes()
+    assert struct.unpack("<1024f", contents) == (4.0,) * 1024
 
 
 def test_scalars_are_dumped_as_their_bits(scale: Scale) -> None:

@@ -55,9 +55,10 @@ def _modules() -> list[str]:
 
 
 @pytest.mark.conforms("entry.10")
-def test_workers_are_workers() -> None:
+def test_workers_are_workers_and_passes_are_not() -> None:
     assert issubclass(ChipWorker, Worker) and issubclass(DistributedWorker, Worker)
     assert inspect.isabstract(Worker)
+    assert not issubclass(ir.PassManager, Worker)
 
 
 @pytest.mark.conforms("entry.9", "entry.42")

@@ -38,7 +38,7 @@ def test_every_token_round_trips_through_the_two_axes(token: str) -> None:
     assert again == config
 
 
-@pytest.mark.conforms("entry.24")
+@pytest.mark.conforms("entry.24", "entry.28")
 def test_the_axes_give_the_token() -> None:
     config = RunConfig(arch=BackendType.Ascend950, execution_mode=ExecutionMode.ONBOARD)
     assert config.platform == "a5"
