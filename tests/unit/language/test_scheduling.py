@@ -163,6 +163,36 @@ def test_branches_hand_on_task_ids(lang, parsed):
     assert text[-2:] == ["out_3, _ = pl.submit(quiet, x, out, deps=[tid])", "return out"]
 
 
+def without_a_task_at_first(x: pl.Tensor, n: pl.Scalar[pl.INT32], out: pl.Out[pl.Tensor]):
+    last = None
+    for i in pl.range(n):
+        if i > 2:
+            out, tid = pl.submit(doubled, x, out, deps=[last])
+        else:
+            tid = None
+        last = tid
+    pl.submit(quiet, x, out, deps=[last])
+    return out
+
+
+def test_none_becomes_the_id_of_no_task_where_a_task_may_follow(lang, parsed):
+    assert lang.lines(parsed(without_a_task_at_first, n=INT32)) == [
+        "n_1 = pl.scalar.cast(n, dtype=pl.INDEX)",
+        "no_task = pl.task.none()",
+        "for i, (last,) in pl.range(0, n_1, 1, init_values=(no_task,)):",
+        "    gt = pl.scalar.gt(i, 2)",
+        "    if gt:",
+        "        out_1, task = pl.submit(doubled, x, out, deps=[last])",
+        "        tid = pl.yield_(task)",
+        "    else:",
+        "        no_task_1 = pl.task.none()",
+        "        tid = pl.yield_(no_task_1)",
+        "    last_1 = pl.yield_(tid)",
+        "out_2, task_1 = pl.submit(quiet, x, out, deps=[last_1])",
+        "return out",
+    ]
+
+
 def added(x: pl.Tensor, out: pl.InOut[pl.Tensor]):
     for i in pl.spmd(4):
         tile = pl.load(x, [i * 16, 0], [16, 64])

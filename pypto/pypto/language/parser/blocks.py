@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from pypto.ir.dtypes import TASK_ID
 from pypto.ir.nodes import If, Operand, Stmt, Var
 from pypto.ir.typing_rules import type_of
+from pypto.language.parser.arrays import scalar_value
 from pypto.language.parser.expressions import evaluate
 from pypto.language.parser.frame import Frame
 from pypto.language.parser.liveness import bound_names
@@ -19,7 +21,7 @@ from pypto.language.parser.merging import (
     same_value,
 )
 from pypto.language.parser.scalars import coerce, condition_operand
-from pypto.language.parser.values import Unbound, Value, is_scalar, is_tensor
+from pypto.language.parser.values import Unbound, Value, is_scalar, is_task, is_tensor
 from pypto.language.parser.yields import branch_names, split_yield
 
 
@@ -121,6 +123,13 @@ def _merge(
 ) -> tuple[Operand, Operand]:
     """The two values that the branches yield for a name, of one type."""
     where = "differs between the branches of this if"
+    if is_task(left[0]) or is_task(right[0]):
+        ids = []
+        for value, body in (left, right):
+            outer, frame.body = frame.body, body
+            ids.append(scalar_value(frame, value, TASK_ID, node, f"{name!r} after this if"))
+            frame.body = outer
+        return ids[0], ids[1]
     if not both_scalars(left[0], right[0]):
         check_same_kind(frame, name, left[0], right[0], node, where)
         return as_operand(left[0]), as_operand(right[0])

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pypto.ir.dtypes import BOOL, INDEX, DataType
+from pypto.ir.dtypes import BOOL, INDEX, TASK_ID, DataType
 from pypto.ir.nodes import Carried, Const, For, Operand, ScalarType, Stmt, Var, While
+from pypto.language.parser.arrays import scalar_value
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
     ParserError,
@@ -37,6 +38,7 @@ from pypto.language.parser.values import (
     Value,
     is_number,
     is_scalar,
+    is_task,
     is_tensor,
     is_tile,
     scalar_dtype,
@@ -238,6 +240,9 @@ def _entry(
     """How a value enters the loop, or ``None`` where it stays what it is."""
     if name in plan.stable:
         return None
+    if value is None and plan.dtypes.get(name) == TASK_ID:
+        none = scalar_value(frame, value, TASK_ID, node, repr(name))
+        return _Entry(name, none, frame.new_var(name, ScalarType(TASK_ID)), explicit)
     if is_scalar(value):
         dtype = plan.dtypes.get(name, scalar_dtype(value))
         init = coerce(frame, value, dtype, node, repr(name))
@@ -273,6 +278,8 @@ def _next(
     if not isinstance(entry.arg.type, ScalarType):
         check_same_kind(frame, entry.name, entry.arg, final, node, where)
         return as_operand(final)
+    if entry.arg.type == ScalarType(TASK_ID):
+        return scalar_value(frame, final, TASK_ID, node, f"{entry.name!r} after an iteration")
     if not is_scalar(final):
         detail = f"it starts as {show_value(start)} and becomes {show_value(final)}"
         raise clash(frame, entry.name, node, where, detail)
@@ -296,6 +303,9 @@ def _needs_carrying(
         # It was stable only while the loop saw it as a run-time value.
         detail = f"it starts as {show_value(start)} and becomes {show_value(final)}"
         raise clash(frame, name, node, where, detail)
+    if start is None and is_task(final):
+        plan.dtypes[name] = TASK_ID
+        raise _Again
     if is_tensor(start) and is_tensor(final) and not same_memory(frame, start, final):
         check_same_kind(frame, name, start, final, node, where)
         plan.tensors.add(name)
