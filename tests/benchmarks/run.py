@@ -17,6 +17,8 @@ import cold_compile
 import herd
 import jit_cache_latency
 import live_call
+import lower_decoder
+import paged_attention
 import peers
 import publish_entry
 import remote_fetch
@@ -38,6 +40,8 @@ BENCHMARKS: tuple[tuple[tuple[str, ...], Callable[[int], list[Comparison]], int]
     (("9",), cold_compile.compare, cold_compile.RUNS),
     (("10",), simulated_execution.compare, simulated_execution.RUNS),
     (("11",), remote_fetch.compare, remote_fetch.RUNS),
+    (("12",), lower_decoder.compare, lower_decoder.RUNS),
+    (("13",), paged_attention.compare, paged_attention.RUNS),
 )
 _KNOWN = frozenset(row for rows, _, _ in BENCHMARKS for row in rows)
 
