@@ -599,3 +599,21 @@ def test_elements_of_large_values_are_read_and_written(run: Run) -> None:
         a=(600, 300),
         out=(600, 300),
     )
+
+
+def test_parts_of_one_tensor_overlap(compile_text: Any, target: str) -> None:
+    # All of one part is read before any of the other is written, though they share rows.
+    text = """
+    def shifted(io: pl.InOut[pl.Tensor]):
+        low = io[0:400, :]
+        high = io[200:600, :]
+        with pl.at(level=pl.Level.CORE_GROUP):
+            high[:] = pl.add(low, 1.0)
+        return io
+    """
+    compiled = compile_text(text, {"io": ((600, 300), FP32)}, backend_type=TARGETS[target])
+    io = values((600, 300), FP32, 1)
+    expected = io.clone()
+    expected[200:600] = io[0:400] + 1
+    compiled(io)
+    torch.testing.assert_close(io, expected)

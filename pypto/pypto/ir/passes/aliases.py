@@ -34,6 +34,11 @@ ALIASED_OPERAND = {
     "tensor.reshape": 0,
     "tensor.view": 0,
 }
+_WRITING = {
+    name: position
+    for name, position in ALIASED_OPERAND.items()
+    if name not in ("tensor.reshape", "tensor.view")
+}
 
 _MEETS = (
     "{name} may be one of two tensors here ({first} or {second}); "
@@ -45,19 +50,32 @@ class Roots:
     """The root of every tensor variable of a body.
 
     ``exchange`` says what to do where a loop or a branch hands on different tensors under one
-    name: ``True`` makes its result a root of its own, ``False`` is an error that names it.
+    name: ``True`` makes its result a root of its own, ``False`` is an error that names it. Without
+    ``views``, a part of a tensor, and another shape of one, is a root of its own.
     """
 
-    def __init__(self, program: Program, body: Sequence[Stmt], *, exchange: bool) -> None:
+    def __init__(
+        self, program: Program, body: Sequence[Stmt], *, exchange: bool, views: bool = True
+    ) -> None:
         self._parents: dict[Var, Var] = {}
         self._chosen: dict[Var, tuple[Var, Var]] = {}
         self._program = program
         self._exchange = exchange
+        self._roots: dict[Var, Var] | None = None
+        self._aliasing = ALIASED_OPERAND if views else _WRITING
         self._collect(body)
+        self._roots = {}
 
     def __getitem__(self, var: Var) -> Var:
+        known, passed = self._roots, list[Var]()
         while (parent := self._parents.get(var)) is not None:
+            if known is not None and var in known:
+                var = known[var]
+                break
+            passed.append(var)
             var = parent
+        if known is not None:  # nothing changes any more
+            known.update(dict.fromkeys(passed, var))
         return var
 
     def all(self, var: Var) -> set[Var]:
@@ -74,8 +92,8 @@ class Roots:
     def _collect(self, body: Sequence[Stmt]) -> None:
         for stmt in body:
             match stmt:
-                case Op() if stmt.op in ALIASED_OPERAND and stmt.result is not None:
-                    operand = stmt.operands[ALIASED_OPERAND[stmt.op]]
+                case Op() if stmt.op in self._aliasing and stmt.result is not None:
+                    operand = stmt.operands[self._aliasing[stmt.op]]
                     if isinstance(operand, Var):
                         self._parents[stmt.result] = operand
                 case Call():

@@ -74,15 +74,14 @@ def direction_of(var: Var, read: set[Var], written: set[Var]) -> Direction:
 
 def upgrade_directions(program: Program, target: TargetLimits) -> Program:
     """The program with directions that cover what each function does, callees first."""
-    functions: dict[str, Function] = {}
+    functions = dict(program.functions)
+    current = replace(program, functions=MappingProxyType(functions))  # grows with the loop
     for name, function in program.functions.items():
         if function.external is not None:
-            functions[name] = function  # its declaration is all that is known
-            continue
-        current = replace(program, functions=MappingProxyType({**program.functions, **functions}))
+            continue  # its declaration is all that is known
         body = _with_all_results(program, current, function.body)
         functions[name] = _upgraded(current, replace(function, body=body))
-    return replace(program, functions=MappingProxyType(functions))
+    return current
 
 
 def _upgraded(program: Program, function: Function) -> Function:

@@ -42,8 +42,7 @@ def tile_tensor_operations(program: Program, target: TargetLimits) -> Program:
     workspaces: dict[str, Sequence[Op]] = {}
     for name, function in program.functions.items():
         total = Counter(reads(function.body))
-        roots = Roots(program, function.body, exchange=True)
-        tiling = _Tiling(total, roots, target)
+        tiling = _Tiling(total, _Memory(program, function.body), target)
         if function.func_type is not FunctionKind.INCORE:
             functions[name] = replace(function, body=tiling.of_scopes(function.body))
         elif _stays(function.body, frozenset(), target):
@@ -58,16 +57,30 @@ def tile_tensor_operations(program: Program, target: TargetLimits) -> Program:
     return with_workspaces(tiled, workspaces)
 
 
+class _Memory:
+    """What memory the variables of one function name."""
+
+    def __init__(self, program: Program, body: Sequence[Stmt]) -> None:
+        self._roots = Roots(program, body, exchange=True)
+        self._names = Roots(program, body, exchange=True, views=False)
+
+    def tensors(self, var: Var) -> frozenset[Var]:
+        return frozenset(self._roots.all(var))
+
+    def name(self, var: Var) -> Var:
+        return self._names[var]
+
+
 @dataclass(frozen=True, slots=True)
 class _Tiling:
     """One function: how often it reads each variable, and what memory its variables name."""
 
     total: Counter[Var]
-    roots: Roots
+    memory: _Memory
     target: TargetLimits
 
     def of_body(self, body: Sequence[Stmt]) -> tuple[list[Op], tuple[Stmt, ...]]:
-        return tile_scope(body, self.total, self.roots.__getitem__, self.target)
+        return tile_scope(body, self.total, self.memory, self.target)
 
     def of_scopes(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         out: list[Stmt] = []

@@ -8,9 +8,10 @@ every block, since blocks run one after another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Protocol
 
 from pypto.ir.nodes import AttrValue, Op, Operand, Var
 from pypto.ir.passes.tiling.roles import (
@@ -23,9 +24,6 @@ from pypto.ir.passes.tiling.roles import (
     role_of,
     tensors_of,
 )
-
-# The whole of a tensor of those extents; None is any other part of it.
-Place = Extents | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,19 +62,52 @@ class Group:
         return tuple(op for op in self.ops if role_of(op) is Role.PRODUCT)
 
 
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """A use of memory: the tensors that it may be, and the whole that is used, under its name.
+
+    Without a ``whole``, it is another part of the memory in each block than that of the block.
+    """
+
+    roots: frozenset[Var]
+    whole: tuple[Var, Extents] | None
+
+    def meets(self, other: _Access) -> bool:
+        """Whether both may use the same memory."""
+        return not self.roots.isdisjoint(other.roots)
+
+    def clashes(self, other: _Access) -> bool:
+        """Whether one may use in a block what the other uses in another one."""
+        return self.meets(other) and (self.whole is None or self.whole != other.whole)
+
+    def repeats(self, domain: Extents, outer: int) -> bool:
+        """Whether turns of the outer loop over a domain use the same part."""
+        return self.whole is not None and self.whole[1][outer] != domain[outer]
+
+
+class Memory(Protocol):
+    """What memory the variables of a function name."""
+
+    def tensors(self, var: Var) -> frozenset[Var]:
+        """The parameters and created tensors in one of which a variable's memory lies."""
+
+    def name(self, var: Var) -> Var:
+        """One variable for all those that name the same whole."""
+
+
 @dataclass(slots=True)
 class _Forming:
     """A group that still grows."""
 
-    root_of: Callable[[Var], Var]
+    memory: Memory
     ops: list[Op] = field(default_factory=list)
     domain: Extents = (1, 1)
     axis: int | None = None
     values: set[Var] = field(default_factory=set)
     slices: set[Var] = field(default_factory=set)
     aliases: set[Var] = field(default_factory=set)
-    reads: dict[Var, set[Place]] = field(default_factory=dict)
-    writes: dict[Var, Place] = field(default_factory=dict)
+    reads: set[_Access] = field(default_factory=set)
+    writes: list[_Access] = field(default_factory=list)
     sums: list[Extents] = field(default_factory=list)  # what is added to memory, not just written
 
     def try_join(self, op: Op) -> bool:
@@ -86,66 +117,63 @@ class _Forming:
         axis = REDUCTIONS[op.op][0] if op.op in REDUCTIONS else self.axis
         if domain is None or (self.axis is not None and axis != self.axis):
             return False
-        reads, writes = self._accesses(op, role)
-        if reads is None:
+        accesses = self._accesses(op, role)
+        if accesses is None:
             return False
-        if any(self.root_of(var) in self.writes for var, _ in reads):
-            return False
-        for var, place in writes:
-            root = self.root_of(var)
-            read = {p for v, p in reads if self.root_of(v) is root} | self.reads.get(root, set())
-            if root in self.writes or (read and (place is None or read != {place})):
-                return False
         sums = [*self.sums, *([domain_of(op)] if "atomic" in op.attrs else [])]
-        outer = 0 if axis is None else 1 - axis
-        if any(extents[outer] != domain[outer] for extents in sums):
-            return False  # each turn of the outer loop would add it once more
-        if not self._once(domain, outer, reads, writes):
+        if not self._agrees(*accesses, sums, domain, 0 if axis is None else 1 - axis):
             return False
-        self.sums = sums
-        self._take(op, role, domain, axis, reads, writes)
+        self._take(op, role, domain, axis, sums, *accesses)
         return True
 
-    def _accesses(
-        self, op: Op, role: Role
-    ) -> tuple[list[tuple[Var, Place]] | None, list[tuple[Var, Place]]]:
-        """What an operation reads and writes in memory; no reads where blocks are not enough."""
+    def _accesses(self, op: Op, role: Role) -> tuple[list[_Access], list[_Access]] | None:
+        """What an operation reads and writes in memory; None where blocks are not enough."""
         operands = list(tensors_of(op))
-        writes: list[tuple[Var, Place]] = []
+        writes: list[_Access] = []
         if role is Role.WRITE:
             target = operands.pop(0)
             if target in self.values or target in self.slices:
-                return None, []
-            writes.append((target, matrix_of(target) if op.op == "tensor.assign" else None))
-        reads: list[tuple[Var, Place]] = []
+                return None
+            writes.append(self._access(target, partly=op.op != "tensor.assign"))
+        reads: list[_Access] = []
         # What a block of these reads is not at the block's own place.
         elsewhere = {Role.PRODUCT: operands[-2:], Role.TRANSPOSE: operands}.get(role, [])
         for var in operands:
             if var in self.values or var in self.aliases:
                 if role is Role.READ or var in elsewhere:
-                    return None, []
+                    return None
             elif var not in self.slices:
-                partly = role is Role.READ or var in elsewhere
-                reads.append((var, None if partly else matrix_of(var)))
+                reads.append(self._access(var, partly=role is Role.READ or var in elsewhere))
             elif role is Role.READ:
-                return None, []
+                return None
         return reads, writes
 
-    def _once(
+    def _access(self, var: Var, *, partly: bool) -> _Access:
+        extents = matrix_of(var)
+        whole = None if partly or extents is None else (self.memory.name(var), extents)
+        return _Access(self.memory.tensors(var), whole)
+
+    def _agrees(
         self,
+        reads: Sequence[_Access],
+        writes: Sequence[_Access],
+        sums: Sequence[Extents],
         domain: Extents,
         outer: int,
-        reads: Sequence[tuple[Var, Place]],
-        writes: Sequence[tuple[Var, Place]],
     ) -> bool:
-        """Whether no block is written, and read before that, by two turns of the outer loop."""
-        own = {self.root_of(var) for var, _ in reads}
-        places = {**self.writes, **{self.root_of(var): place for var, place in writes}}
-        return all(
-            place is None or place[outer] == domain[outer]
-            for root, place in places.items()
-            if root in self.reads or root in own
-        )
+        """Whether blocks may do all of it one after the other, in any order."""
+        if any(read.meets(write) for read in reads for write in self.writes):
+            return False
+        if any(write.meets(other) for write in writes for other in self.writes):
+            return False
+        read_here = (*self.reads, *reads)
+        if any(write.clashes(read) for write in writes for read in read_here):
+            return False
+        # What turns of the outer loop do again must not add up.
+        if any(extents[outer] != domain[outer] for extents in sums):
+            return False
+        again = [w for w in (*self.writes, *writes) if w.repeats(domain, outer)]
+        return not any(write.meets(read) for write in again for read in read_here)
 
     def _take(
         self,
@@ -153,15 +181,14 @@ class _Forming:
         role: Role,
         domain: Extents,
         axis: int | None,
-        reads: Sequence[tuple[Var, Place]],
-        writes: Sequence[tuple[Var, Place]],
+        sums: list[Extents],
+        reads: Sequence[_Access],
+        writes: Sequence[_Access],
     ) -> None:
         self.ops.append(op)
-        self.domain, self.axis = domain, axis
-        for var, place in reads:
-            self.reads.setdefault(self.root_of(var), set()).add(place)
-        for var, place in writes:
-            self.writes[self.root_of(var)] = place
+        self.domain, self.axis, self.sums = domain, axis, sums
+        self.reads.update(reads)
+        self.writes += writes
         assert op.result is not None
         if role is Role.READ:
             self.slices.add(op.result)
@@ -173,24 +200,21 @@ class _Forming:
     def formed(self) -> Group:
         """What has joined so far."""
         axis = 1 if self.axis is None else self.axis
-        in_place = bool(self.reads.keys() & self.writes.keys())
+        in_place = any(write.meets(read) for write in self.writes for read in self.reads)
         return Group(tuple(self.ops), self.domain, axis, in_place)
 
 
-def form_groups(ops: Sequence[Op], root_of: Callable[[Var], Var]) -> list[Group]:
-    """The groups of a straight run of tensor-level operations, in order.
-
-    ``root_of`` gives the memory that a variable names.
-    """
+def form_groups(ops: Sequence[Op], memory: Memory) -> list[Group]:
+    """The groups of a straight run of tensor-level operations, in order."""
     groups: list[Group] = []
-    forming = _Forming(root_of)
+    forming = _Forming(memory)
     for op in ops:
         alone = role_of(op) is Role.WHOLE
         if not alone and forming.try_join(op):
             continue
         if forming.ops:
             groups.append(forming.formed())
-        forming = _Forming(root_of)
+        forming = _Forming(memory)
         if alone or not forming.try_join(op):
             groups.append(Group((op,), (1, 1), 1, in_place=False, whole=True))
     if forming.ops:

@@ -28,13 +28,13 @@ from pypto.ir.nodes import (
     Var,
     While,
 )
-from pypto.ir.passes.rewrite import free_variables
+from pypto.ir.passes.rewrite import free_variables, walk
 from pypto.ir.passes.target import TargetLimits
 from pypto.ir.passes.tensor_values import computed_values
 from pypto.ir.passes.tiling.blocks import Blocks, largest, of_cols, of_product, of_rows
 from pypto.ir.passes.tiling.emission import ZERO, Emission, index
 from pypto.ir.passes.tiling.fit import fits
-from pypto.ir.passes.tiling.groups import Group, Output, form_groups
+from pypto.ir.passes.tiling.groups import Group, Memory, Output, form_groups
 from pypto.ir.passes.tiling.nest import Nest
 from pypto.ir.passes.tiling.roles import Role, broadcasts, joined, matrix_of, role_of, tensors_of
 from pypto.ir.passes.tiling.sweeps import Sweeps
@@ -49,31 +49,55 @@ _PASSING = (
 def tile_scope(
     body: Sequence[Stmt],
     read: Counter[Var],
-    root_of: Callable[[Var], Var],
+    memory: Memory,
     target: TargetLimits,
 ) -> tuple[list[Op], tuple[Stmt, ...]]:
     """What has to stand before a scope, and its body in blocks.
 
-    ``read`` counts how often the function around the scope reads each variable, ``root_of`` gives
-    the memory that a variable names.
+    ``read`` counts how often the function around the scope reads each variable.
     """
-    scope = _Scope(body, read, root_of, target)
+    scope = _Scope(body, read, memory, target)
     tiled = scope.block(body)
     return scope.prelude, tiled
 
 
+class _OwnMemory:
+    """What memory variables name where every value of a scope has memory of its own."""
+
+    def __init__(self, body: Sequence[Stmt], values: frozenset[Var], outside: Memory) -> None:
+        self._values = values
+        self._outside = outside
+        self._same = {
+            stmt.result: stmt.operands[0]
+            for stmt in walk(body)
+            if isinstance(stmt, Op) and stmt.op in ("tensor.reshape", "tensor.write")
+        }
+
+    def tensors(self, var: Var) -> frozenset[Var]:
+        if var not in self._values:
+            return self._outside.tensors(var)
+        while isinstance(source := self._same.get(var), Var):
+            var = source
+        return frozenset((var,)) if var in self._values else self._outside.tensors(var)
+
+    def name(self, var: Var) -> Var:
+        return var if var in self._values else self._outside.name(var)
+
+
 class _Scope:
+    """One body, and what has to stand before it."""
+
     def __init__(
         self,
         body: Sequence[Stmt],
         read: Counter[Var],
-        root_of: Callable[[Var], Var],
+        memory: Memory,
         target: TargetLimits,
     ) -> None:
         self.prelude: list[Op] = []
         self._values = computed_values(body)
         self._read = read
-        self._root_of = root_of
+        self._memory = _OwnMemory(body, self._values, memory)
         self._target = target
         self._outside = [v for v in free_variables(body) if isinstance(v.type, TensorType)]
         self._extents: dict[Dim, Operand] = {}
@@ -204,7 +228,7 @@ class _Scope:
 
     def _tiled(self, ops: Sequence[Op]) -> list[Stmt]:
         out: list[Stmt] = []
-        for group in form_groups(ops, self._root_of):
+        for group in form_groups(ops, self._memory):
             out.extend(self._whole(group.ops[0]) if group.whole else self._nest(group))
         return out
 
