@@ -35,6 +35,7 @@ from pypto.ir.passes import limits_of
 from pypto.language.extern_package import ExternPackage, read_package
 from pypto.runtime.compiled_orchestrations import CompiledOrchestrations
 from pypto.runtime.compiled_program import CompiledProgram
+from pypto.runtime.config_argument import run_config
 from pypto.runtime.errors import located
 from pypto.runtime.host import (
     build_parent,
@@ -226,13 +227,13 @@ def _read_packages(
 
 def compile_program(program: Program, config: RunConfig | None = None) -> CompiledProgram:
     """Compile with the compile options of a run configuration."""
-    config = RunConfig() if config is None else config
+    config = RunConfig() if config is None else run_config(config)
     return compile(program, **config.compile_kwargs())
 
 
 def run(program: Program, *tensors: Any, config: RunConfig | None = None) -> CompiledProgram:
     """Compile and, unless there are no tensors or the configuration says not to, run once."""
-    config = RunConfig() if config is None else config
+    config = RunConfig() if config is None else run_config(config)
     compiled = compile_program(program, config)
     if tensors and not config.codegen_only:
         compiled(*tensors, config=config)

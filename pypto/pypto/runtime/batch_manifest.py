@@ -105,7 +105,7 @@ def _item(value: object, where: str, folder: Path) -> BatchItem:
         raise FieldError(f"{where}.extents has a negative extent")
     return BatchItem(
         directory,
-        as_text(fields["name"], f"{where}.name") if "name" in fields else directory.name,
+        as_text(fields["name"], f"{where}.name") if "name" in fields else directory.resolve().name,
         platform,
         device_id,
         files.get("inputs"),

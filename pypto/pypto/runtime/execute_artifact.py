@@ -79,7 +79,7 @@ def execute_artifact_dir(
         _save(outputs, params, arguments)
     if golden is not None and expected is not None:
         golden.check(expected, arguments)
-    return RunResult(True, path.name if name is None else name, execution_time=seconds)
+    return RunResult(True, path.resolve().name if name is None else name, execution_time=seconds)
 
 
 def execute_batch_manifest(
@@ -186,7 +186,7 @@ def _single(options: argparse.Namespace) -> BatchItem:
         extents[symbol] = int(extent)
     return BatchItem(
         options.path,
-        options.path.name,
+        options.path.resolve().name,
         options.platform,
         options.device_id,
         options.inputs,

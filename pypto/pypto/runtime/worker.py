@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pypto.ir.dtypes import BY_NAME, DataType
 from pypto.runtime.chips import open_chip
 from pypto.runtime.compiled_program import CompiledProgram
+from pypto.runtime.config_argument import run_config
 from pypto.runtime.device_tensor import DeviceTensor
 from pypto.runtime.run_config import RunConfig
 
@@ -81,7 +82,7 @@ class ChipWorker(Worker):
     """
 
     def __init__(self, config: RunConfig | None = None) -> None:
-        self._config = RunConfig() if config is None else config
+        self._config = RunConfig() if config is None else run_config(config)
         self._options = self._config.run_options()
         self._chip = open_chip(self._options)
         self._closed = False

@@ -213,7 +213,7 @@ def test_the_dispatch_half_alone_is_no_configuration(scale: Scale, tmp_path: Pat
         lambda: run(doubled.specialize(), config=half),  # type: ignore[arg-type]
     ]
     for call in calls:
-        with pytest.raises(AttributeError):
+        with pytest.raises(AttributeError, match=r"must be a pypto\.runtime\.RunConfig, got Run"):
             call()
 
 

@@ -210,6 +210,8 @@ def test_a_directory_without_a_build_is_one_clear_line(directory: Path, tmp_path
         result = _command(*REPLAY, str(path))
         assert result.returncode == 1 and result.stderr.count("\n") == 1
         assert result.stderr.startswith(f"error: {path}: neither kernel_config.py nor")
+    helped = _command(*REPLAY, "--help")
+    assert helped.returncode == 0 and "--no-rebuild-from-pto" in helped.stdout
     (tmp_path / "orchestration").mkdir()
     (tmp_path / "orchestration/host_orch.py").write_text("")
     with pytest.raises(ir.DistributedUnavailable, match="several chips"):
