@@ -114,13 +114,12 @@ def _worked(task: Task, process: int, thread: int) -> dict[str, object]:
 
 
 def _waited(run: Run, process: int, threads: Mapping[str, int]) -> Iterator[dict[str, object]]:
-    by_number = {task.number: task for task in run.tasks if task.number is not None}
-    pairs = (
-        (by_number[number], task)
-        for task in run.tasks
-        for number in task.deps
-        if number in by_number
-    )
+    # A task may have run in several parts; it is done when the last of them is.
+    done: dict[int, Task] = {}
+    for task in run.tasks:
+        if task.number is not None and task.end >= done.get(task.number, task).end:
+            done[task.number] = task
+    pairs = ((done[number], task) for task in run.tasks for number in task.deps if number in done)
     for arrow, (before, after) in enumerate(pairs, start=1):
         same = {"name": "waits for", "cat": "dep", "id": f"{process}.{arrow}", "pid": process}
         yield {"ph": "s", **same, "tid": threads[before.core], "ts": before.end / 1e3}

@@ -41,7 +41,8 @@ _CORE = re.compile(r"(\D*)(\d*)")
 class Task:
     """One piece of work on one core. `start` and `end` are nanoseconds since the run began.
 
-    `number` names it among the tasks of its run and `deps` are those that it waited for.
+    `number` names the task among those of its run, of which this may be a part (`block`), and
+    `deps` are those that it waited for.
     """
 
     number: int | None

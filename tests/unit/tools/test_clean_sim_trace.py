@@ -112,3 +112,14 @@ def test_a_directory_without_recordings_is_one_clear_line(tmp_path, told, name, 
     status, _, err = told(main, [tmp_path / name])
     assert status == 2
     assert text in err
+
+
+def test_a_task_in_parts_is_waited_for_until_the_last_is_done(build):
+    parts = [
+        {"id": 1, "name": "a", "core": "aiv0", "start": 0, "end": 9000, "block": 0},
+        {"id": 1, "name": "a", "core": "aiv1", "start": 10, "end": 4000, "block": 1},
+        {"id": 2, "name": "b", "core": "aiv1", "start": 9500, "end": 9900, "deps": [1]},
+    ]
+    (build / "dfx_outputs" / "chip_swimlane.json").write_text(recording(tasks=parts))
+    events = chrome_trace(read(build, SilentProgress()))["traceEvents"]
+    assert [event["ts"] for event in events if event["ph"] == "s"] == [9.0]
