@@ -1,8 +1,8 @@
 """Keep a chip, register programs with it, and leave tensors in its memory between calls.
 
 A kernel that is called like a function gets a chip for the call, and its tensors are copied there
-and back. Whoever calls often keeps a worker: programs are loaded once, and what stays on the chip is
-not copied at all.
+and back. Whoever calls often keeps a worker: programs are loaded once, and what stays on the chip
+is not copied at all.
 """
 
 from __future__ import annotations

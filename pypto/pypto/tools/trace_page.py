@@ -50,7 +50,7 @@ def _body(build: Path, passes: Sequence[DumpedPass]) -> Iterator[str]:
     yield '<a class="skip" href="#pass-head">Skip to the program</a>'
     yield "<h1>The program, pass by pass</h1>"
     total = sum(one.seconds or 0.0 for one in passes)
-    took = f", {total * 1e3:.1f} ms together" if total else ""
+    took = f", {_took(total)} together" if total else ""
     yield (
         f'<p class="where"><code><bdi>{text(str(build))}</bdi></code>, '
         f"{len(passes)} dumps{took}</p>"
@@ -59,6 +59,10 @@ def _body(build: Path, passes: Sequence[DumpedPass]) -> Iterator[str]:
     yield from _passes(passes)
     yield from _program(passes[-1])
     yield "</main>"
+
+
+def _took(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1e3:.2f} ms"
 
 
 def _passes(passes: Sequence[DumpedPass]) -> Iterator[str]:
@@ -70,7 +74,7 @@ def _passes(passes: Sequence[DumpedPass]) -> Iterator[str]:
         took, bar = "", ""
         if one.seconds is not None:
             width = 100 * one.seconds / slowest if slowest else 0.0
-            took = f'<span class="took">{one.seconds * 1e3:.2f} ms</span>'
+            took = f'<span class="took">{_took(one.seconds)}</span>'
             bar = (
                 '<svg class="bar" viewBox="0 0 100 3" preserveAspectRatio="none" '
                 f'aria-hidden="true"><rect width="{width:.1f}" height="3"/></svg>'

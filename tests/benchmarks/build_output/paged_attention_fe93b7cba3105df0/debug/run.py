@@ -34,6 +34,4 @@ def _user_compare(query, keys, values, block_table, lengths, out):
 
 
 if __name__ == "__main__":
-    raise SystemExit(
-        replay._main(work_dir=WORK_DIR, inputs=_inline_inputs, compare=_user_compare)
-    )
+    raise SystemExit(replay._main(work_dir=WORK_DIR, inputs=_inline_inputs, compare=_user_compare))
