@@ -359,3 +359,33 @@ def test_scalars_outlive_the_block_that_computes_them(platform: str, compile_tex
     out = torch.zeros(4, 16)
     compiled(x, 8, out)
     assert torch.equal(out, torch.stack([x[0], x[1], x[0], x[1]]) * 4.5)
+
+
+@PLATFORMS
+@pytest.mark.parametrize("rows", [8, 512])
+def test_elements_of_computed_values(rows: int, platform: str, compile_text: Any) -> None:
+    """They are tiles where they fit on chip, and memory of their own where they do not."""
+    compiled = compile_text(
+        """
+        def values(x: pl.Tensor, n: pl.Tensor, out: pl.Out[pl.Tensor]):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                y = pl.add(x, 1.0)
+                scale = y[2, 3]
+                y[n[0], 4] = 5.0
+                for i in pl.range(n[1]):
+                    y = pl.mul(y, scale)
+                out[:] = y
+                corner = out[0, 0]
+                out[0, 0] = corner + 1.0
+            return out
+        """,
+        {"x": ((rows, 256), FP32), "n": ((2,), INT32), "out": ((rows, 256), FP32)},
+        platform=platform,
+    )
+    x, n = randn(rows, 256), torch.tensor([1, 2], dtype=torch.int32)
+    expected = x + 1.0
+    scale = expected[2, 3].clone()
+    expected[1, 4] = 5.0
+    expected = expected * scale * scale
+    expected[0, 0] += 1.0
+    torch.testing.assert_close(compiled(x, n), expected)

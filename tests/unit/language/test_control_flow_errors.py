@@ -238,6 +238,11 @@ CASES = {
         errors.ParserSyntaxError,
         "pl.yield_ ends the body of a loop that has init_values, or a branch of an if",
     ),
+    "yield that is not what its annotation says": (
+        scope("if flag:\n    @@k: pl.INT32 = pl.yield_(t)\nelse:\n    k: pl.INT32 = pl.yield_(n)"),
+        errors.ParserTypeError,
+        "the value of 'k' must be a number or a scalar, not a tile fp32[16, 64]",
+    ),
     "yields of two kinds": (
         scope("@@if flag:\n    k = pl.yield_(1)\nelse:\n    k = pl.yield_(t)"),
         errors.SSAViolationError,

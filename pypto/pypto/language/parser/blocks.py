@@ -86,8 +86,7 @@ def _arm_body(frame: Frame, body: Sequence[ast.stmt]) -> None:
     statements, final = split_yield(frame, body)
     frame.builder.block(frame, statements)
     if final is not None:
-        values = [evaluate(frame, value) for value in final.call.args]
-        frame.env.update(zip(final.names, values, strict=False))
+        frame.env.update(zip(final.names, final.evaluate(frame), strict=False))
 
 
 def _line(frame: Frame, node: ast.AST) -> int:

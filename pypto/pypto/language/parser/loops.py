@@ -180,7 +180,7 @@ def _attempt(frame: Frame, header: _Header, implicit: list[str], plan: _Plan) ->
             condition = _condition(frame, header)
         frame.body = inner
         frame.builder.block(frame, header.body)
-        after = [evaluate(frame, v) for v in header.final.call.args] if header.final else []
+        after = header.final.evaluate(frame) if header.final else []
     after += [frame.env[name] for name in implicit]
     yields: list[Operand] = []
     for (name, value), final in zip(entering, after, strict=True):

@@ -7,22 +7,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pypto.language import functions as pl
+from pypto.language.parser.annotations import as_annotated
 from pypto.language.parser.diagnostics.exceptions import ParserSyntaxError
+from pypto.language.parser.expressions import evaluate
 from pypto.language.parser.frame import Frame
+from pypto.language.parser.signature import annotation_value
+from pypto.language.parser.values import Value
 
 
 @dataclass(frozen=True, slots=True)
 class Yield:
     """The values that a body hands on, and the names that they are assigned to, if any."""
 
+    statement: ast.Expr | ast.Assign | ast.AnnAssign
     call: ast.Call
     names: tuple[str, ...]
+
+    def evaluate(self, frame: Frame) -> list[Value]:
+        """The values, each as its annotation says it is."""
+        values = [evaluate(frame, value) for value in self.call.args]
+        if isinstance(self.statement, ast.AnnAssign):
+            annotation = annotation_value(frame, self.statement.annotation)
+            values = [as_annotated(frame, annotation, value, self.statement) for value in values]
+        return values
 
 
 def split_yield(frame: Frame, body: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Yield | None]:
     """A body without the ``pl.yield_`` that ends it, and that; ``None`` where there is none."""
     last = body[-1] if body else None
-    if not isinstance(last, ast.Expr | ast.Assign) or not isinstance(last.value, ast.Call):
+    if not isinstance(last, ast.Expr | ast.Assign | ast.AnnAssign):
+        return body, None
+    if not isinstance(last.value, ast.Call):
         return body, None
     call = last.value
     if not is_call_of(frame, call, pl.yield_):
@@ -30,17 +45,18 @@ def split_yield(frame: Frame, body: Sequence[ast.stmt]) -> tuple[Sequence[ast.st
     if call.keywords or any(isinstance(value, ast.Starred) for value in call.args):
         raise frame.error(ParserSyntaxError, last, "pl.yield_ takes values, as in pl.yield_(a, b)")
     if isinstance(last, ast.Expr):
-        return body[:-1], Yield(call, ())
-    target = last.targets[0]
+        return body[:-1], Yield(last, call, ())
+    targets = last.targets if isinstance(last, ast.Assign) else [last.target]
+    target = targets[0]
     names = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
     found = tuple(name.id for name in names if isinstance(name, ast.Name))
-    if len(last.targets) > 1 or len(found) != len(names) or len(names) != len(call.args):
+    if len(targets) > 1 or len(found) != len(names) or len(names) != len(call.args):
         raise frame.error(
             ParserSyntaxError, last, "pl.yield_ is assigned to one name for each of its values"
         )
     if len(set(found)) < len(found):
         raise frame.error(ParserSyntaxError, last, "pl.yield_ is assigned to one name twice")
-    return body[:-1], Yield(call, found)
+    return body[:-1], Yield(last, call, found)
 
 
 def is_call_of(frame: Frame, call: ast.Call, function: object) -> bool:
