@@ -29,6 +29,7 @@ from pypto.jit.statistics import Counter
 from pypto.jit.surroundings import Surroundings, read_surroundings
 from pypto.language.parser.dynamic_axes import dynamic_axes
 from pypto.language.parser.signature import read_signature
+from pypto.language.source import FunctionSource, KernelFunction
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.config_argument import run_config
 from pypto.runtime.run_config import RunConfig
@@ -44,7 +45,7 @@ _DEFAULT_CONFIG = RunConfig()
 _NOT_PLAIN = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
-class JITFunction(Declared):
+class JITFunction(Declared, KernelFunction):
     """A decorated function.
 
     Calling an entry (``pl.jit``) with tensors compiles what is not compiled yet and runs it in
@@ -123,6 +124,10 @@ class JITFunction(Declared):
     def lower(self, *args: Any, config: RunConfig | None = None, **kwargs: Any) -> IrProgram:
         """The program after every pass. Touches no cache and no counter."""
         return self._recipe(args, kwargs, config).lower()
+
+    def kernel_source(self) -> FunctionSource:
+        """The function as a program that calls it sees it. Touches no cache and no counter."""
+        return self._source()[0].entry
 
     @property
     def param_names(self) -> tuple[str, ...]:

@@ -336,6 +336,11 @@ class _Snapshot:
     def _special(self, value: object) -> bytes | None:
         if isinstance(value, FunctionSource):
             sources = [self._sources[declaration] for declaration in self._order]
+            if value not in sources:
+                raise Unidentifiable(
+                    f"{value.name!r} is a function of programs; decorate it with pl.jit.inline or "
+                    "pl.jit.incore"
+                )
             return b"function\0%d" % sources.index(value)
         return _own_name(value)
 

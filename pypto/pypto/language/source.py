@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import ast
 import enum
 from collections.abc import Callable, Mapping
@@ -110,6 +111,14 @@ class FunctionSource:
             return line, offset
         # The tree counts bytes of UTF-8.
         return line, len(self.lines[line - 1].encode()[:offset].decode(errors="ignore"))
+
+
+class KernelFunction(abc.ABC):
+    """What a decorator of a layer above makes of a function, for programs that call it."""
+
+    @abc.abstractmethod
+    def kernel_source(self) -> FunctionSource:
+        """The function and the names it uses, as they are now."""
 
 
 class ParamCategory(enum.Enum):

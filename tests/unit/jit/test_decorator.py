@@ -176,3 +176,47 @@ def test_a_process_without_standard_output_compiles(
 ) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     assert entry.specialize().name == entry.__name__
+
+
+@pl.inline
+def program_inline(tile):
+    return pl.add(tile, 1.0)
+
+
+@pl.function(type=pl.FunctionType.InCore)
+def program_kernel(
+    x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]
+) -> pl.Tensor[[16, 64], pl.FP32]:
+    return pl.store(program_inline(pl.load(x, [0, 0], [16, 64])), [0, 0], out)
+
+
+@pl.jit
+def calls_program_functions(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    between = pl.create_tensor([16, 64], dtype=pl.FP32)
+    between = program_kernel(x, between)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        out = pl.store(program_inline(pl.load(between, [0, 0], [16, 64])), [0, 0], out)
+    return out
+
+
+def test_kernels_may_call_functions_of_programs() -> None:
+    x = torch.zeros(16, 64)
+    program = calls_program_functions.specialize(x, torch.zeros(16, 64))
+    assert list(program.functions) == ["program_kernel", "calls_program_functions"]
+    bypass = calls_program_functions._source()[0].bypass
+    assert bypass is not None
+    assert "is a function of programs; decorate it with pl.jit.inline or pl.jit.incore" in bypass
+
+
+def test_programs_may_call_helpers_of_kernels() -> None:
+    @pl.program
+    class Mixed:
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(
+            self,
+            x: pl.Tensor[[16, 64], pl.FP32],
+            out: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+        ):
+            return helper(spliced(x), out)
+
+    assert list(Mixed.functions) == ["helper", "main"]

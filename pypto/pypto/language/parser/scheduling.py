@@ -18,7 +18,7 @@ from pypto.language.parser.site import CallSite, Handler
 from pypto.language.parser.tasks import NoDep, block_count, new_task, requested
 from pypto.language.parser.values import Value, show_value
 from pypto.language.program_style import InlineFunction, SourceFunction
-from pypto.language.source import FunctionSource
+from pypto.language.source import FunctionSource, KernelFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,8 @@ def kernel_of(callee: Value) -> FunctionSource | None:
     """The kernel function that a callable value stands for, if it is one."""
     if isinstance(callee, InlineFunction | SourceFunction):
         callee = callee.source
+    elif isinstance(callee, KernelFunction):
+        callee = callee.kernel_source()
     return callee if isinstance(callee, FunctionSource) else None
 
 
