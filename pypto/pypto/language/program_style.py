@@ -165,7 +165,7 @@ class _Options:
 
 
 def _declare(what: str, decorated: object, options: _Options, frame: FrameType) -> object:
-    from pypto.language.parser.declared import check_inline, parse_function
+    from pypto.language.parser.declared import check_signature, parse_function
 
     if not isinstance(decorated, FunctionType):
         raise TypeError(f"{what} decorates functions defined with def, not {decorated!r}")
@@ -193,7 +193,7 @@ def _declare(what: str, decorated: object, options: _Options, frame: FrameType) 
     if method:
         return Method(source)
     if options.kind is FunctionKind.INLINE:
-        check_inline(source)
+        check_signature(source)
         return InlineFunction(source)
     return parse_function(source)
 

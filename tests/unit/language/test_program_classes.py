@@ -193,6 +193,28 @@ def test_several_results_are_unpacked_in_the_order_of_declaration():
     assert names == ["a", "b"]
 
 
+def test_a_method_with_constants_is_parsed_for_each_value():
+    @pl.program
+    class Sized:
+        @pl.function(type=pl.FunctionType.InCore)
+        def kernel(
+            self,
+            x: pl.Tensor[[16, 16], pl.FP32],
+            rows: pl.constexpr,
+            out: pl.Out[pl.Tensor[[16, 16], pl.FP32]],
+        ):
+            return pl.store(pl.load(x, [0, 0], [rows, 16]), [0, 0], out)
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, x: pl.Tensor[[16, 16], pl.FP32], out: pl.Out[pl.Tensor[[16, 16], pl.FP32]]):
+            out = self.kernel(x, 8, out)
+            return self.kernel(x, 16, out)
+
+    assert list(Sized.functions) == ["kernel", "kernel_1", "main"]
+    shapes = [Sized.functions[name].body[0].attrs["shape"] for name in ("kernel", "kernel_1")]
+    assert shapes == [(8, 16), (16, 16)]
+
+
 def test_attributes_are_kept():
     @pl.function(attrs={"b": 1, "a": "text"})
     def noted(x: pl.Tensor[[16], pl.FP32]):
@@ -289,6 +311,17 @@ ERRORS = {
         InvalidOperationError, 11,
         "'stage' is a function of its own, so it cannot be called on a core; call it from the "
         "orchestration outside pl.at, or make it an inline function",
+    ),
+    "a constant that nobody gives": (
+        """
+        @pl.function(type=pl.FunctionType.InCore)
+        def kernel(x: T, n: pl.constexpr):
+            pass
+        """,
+        ParserTypeError, 4,
+        "parameter 'n' of 'kernel' is pl.constexpr and has no default, so nothing can be parsed "
+        "before a call says its value; make it a method of the program that calls it, or an inline "
+        "function",
     ),
     "recursion": (
         """

@@ -188,7 +188,7 @@ def test_none_becomes_the_id_of_no_task_where_a_task_may_follow(lang, parsed):
         "        no_task_1 = pl.task.none()",
         "        tid = pl.yield_(no_task_1)",
         "    last_1 = pl.yield_(tid)",
-        "out_2, task_1 = pl.submit(quiet, x, out, deps=[last_1])",
+        "out_2, _ = pl.submit(quiet, x, out, deps=[last_1])",
         "return out",
     ]
 

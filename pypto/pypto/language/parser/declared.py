@@ -63,8 +63,8 @@ def parse_class(name: str, methods: Sequence[FunctionSource], *, strict_ssa: boo
         )
     with _builder() as builder:
         for source in sources.values():
-            if source.kind is FunctionKind.INLINE:
-                check_inline(source)
+            if source.kind is FunctionKind.INLINE or _open_constants(source):
+                check_signature(source)
             else:
                 _define(builder, source)
     functions = MappingProxyType(dict(builder.functions))
@@ -92,6 +92,15 @@ def _entry(functions: Mapping[str, Function]) -> str:
 
 def parse_function(source: FunctionSource) -> SourceFunction:
     """A function that stands alone, with those that it calls checked on the way."""
+    constants = _open_constants(source)
+    if constants:
+        raise annotation_frame(source).error(
+            ParserTypeError,
+            _parameters(source)[constants[0]],
+            f"parameter {constants[0]!r} of {source.name!r} is pl.constexpr and has no default, so "
+            "nothing can be parsed before a call says its value; make it a method of the program "
+            "that calls it, or an inline function",
+        )
     with _builder() as builder:
         name = _define(builder, source)
     function = builder.functions[name]
@@ -99,9 +108,22 @@ def parse_function(source: FunctionSource) -> SourceFunction:
     return SourceFunction(**values, source=source)
 
 
-def check_inline(source: FunctionSource) -> None:
-    """Looks at what can be seen of an inline function without a call of it."""
+def check_signature(source: FunctionSource) -> None:
+    """Looks at what can be seen of a function that is parsed for each call of it."""
     read_signature(source)
+
+
+def _open_constants(source: FunctionSource) -> list[str]:
+    """The ``pl.constexpr`` parameters that only a call gives a value."""
+    return [
+        param.name
+        for param in read_signature(source)
+        if param.category is ParamCategory.CONSTEXPR and not param.has_default
+    ]
+
+
+def _parameters(source: FunctionSource) -> dict[str, ast.arg]:
+    return {node.arg: node for node in ast.walk(source.tree.args) if isinstance(node, ast.arg)}
 
 
 @contextmanager
@@ -129,10 +151,9 @@ def _define(builder: Builder, source: FunctionSource) -> str:
 def _declared(source: FunctionSource) -> dict[str, Argument]:
     """What the annotations say of each parameter."""
     frame, dynamic = annotation_frame(source), dynamic_axes(source)
-    nodes = {node.arg: node for node in ast.walk(source.tree.args) if isinstance(node, ast.arg)}
     arguments: dict[str, Argument] = {}
     for param in read_signature(source):
-        if param.category is ParamCategory.CONSTEXPR and param.has_default:
+        if param.category is ParamCategory.CONSTEXPR:
             arguments[param.name] = ConstValue(param.default)
         elif isinstance(param.type, ScalarType):
             arguments[param.name] = param.type
@@ -144,7 +165,7 @@ def _declared(source: FunctionSource) -> dict[str, Argument]:
         else:
             raise frame.error(
                 ParserTypeError,
-                nodes[param.name],
+                _parameters(source)[param.name],
                 f"parameter {param.name!r} of {source.name!r} needs a complete annotation, such as "
                 f"{param.name}: pl.Tensor[[16, 64], pl.FP32]: a function of a program is compiled "
                 "as it is declared",
