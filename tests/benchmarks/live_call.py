@@ -35,7 +35,7 @@ def compare(runs: int) -> list[Comparison]:
         add(a, b, out)
         compiled = add.compile(a, b, out)
         chip = shared_chip(RunOptions(platform="a2a3sim"))
-        single = (out.nbytes, tuple(out.shape), FP32.code)
+        single = (out.nbytes, tuple(out.shape), FP32.code())
         bound = compiled.chip_callable.bind(chip, [single] * 3)
         addresses = (a.data_ptr(), b.data_ptr(), out.data_ptr())
         whole, bare = [], []

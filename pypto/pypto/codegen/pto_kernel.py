@@ -224,7 +224,8 @@ class KernelWriter:
         view = self.text.new(f"{root.name}_view")
         self.text.head(
             f"{view} = pto.make_tensor_view {self._names[root]}, shape = [{', '.join(extents)}], "
-            f"strides = [{', '.join(strides)}] {{layout = #pto.layout<nd>}} : "
+            f"strides = [{', '.join(strides)}] "
+            f"{{layout = #pto.layout<{tensor.type.layout.value}>}} : "
             f"{view_text(len(dims), tensor.type.dtype)}"
         )
         self._views[root, shape] = view

@@ -10,20 +10,24 @@ class DataType:
     """An element type.
 
     ``name`` is its public spelling, ``pto`` the one of the ``.pto`` text and ``cpp`` that of
-    generated C++. ``code`` is the number by which the tensor ABI knows it.
+    generated C++. ``abi_code`` is the number by which the tensor ABI knows it.
     """
 
     name: str
     bits: int
     pto: str
     cpp: str
-    code: int
+    abi_code: int
 
     def __str__(self) -> str:
         return self.name
 
     def __repr__(self) -> str:
         return f"pl.{self.constant_name}"
+
+    def code(self) -> int:
+        """The number by which the tensor ABI knows it."""
+        return self.abi_code
 
     def get_byte(self) -> int:
         """Bytes that one element takes in memory."""

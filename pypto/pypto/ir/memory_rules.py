@@ -16,6 +16,7 @@ from pypto.ir.nodes import (
     MemorySpace,
     Operand,
     ScalarType,
+    TensorLayout,
     TensorType,
     TileType,
     Type,
@@ -23,6 +24,10 @@ from pypto.ir.nodes import (
 from pypto.ir.typing_rules import MAX_RANK, show_shape, show_type, type_of
 
 _ATOMIC_DTYPES = (FP32, FP16, BF16, INT32, INT16, INT8)
+# A fractal of layout NZ: so many rows, of so many bytes each.
+NZ_BLOCK_ROWS = 16
+NZ_BLOCK_BYTES = 32
+
 _LOAD_SPACES = (MemorySpace.Vec, MemorySpace.Mat)
 # Where a tile can be copied to, by where it is.
 MOVES: Mapping[MemorySpace, tuple[MemorySpace, ...]] = {
@@ -76,6 +81,22 @@ def check_tensor_type(shape: Sequence[Dim], dtype: DataType) -> TensorType:
     return TensorType(tuple(shape), dtype)
 
 
+def check_layout(tensor: TensorType, layout: TensorLayout) -> None:
+    """:class:`IrTypeError` unless the tensor can be stored in that order."""
+    if layout is TensorLayout.DN:
+        raise IrTypeError("a tensor is not stored by columns: use pl.ND, and pl.transpose a tile")
+    if layout is TensorLayout.NZ:
+        block = NZ_BLOCK_BYTES // tensor.dtype.get_byte()
+        rows, cols = tensor.shape[-2:] if len(tensor.shape) == 2 else (0, 0)
+        if not isinstance(rows, int) or not isinstance(cols, int) or not rows:
+            raise IrTypeError("a tensor in layout NZ has two constant extents")
+        if rows % NZ_BLOCK_ROWS or cols % block:
+            raise IrTypeError(
+                f"a tensor of {tensor.dtype} in layout NZ has a multiple of {NZ_BLOCK_ROWS} rows "
+                f"and of {block} columns, not {show_shape(tensor.shape)}"
+            )
+
+
 def tensor_create(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """A new tensor; ``None`` extents take their value from the operands, in order."""
     shape, symbols = attrs["shape"], attrs.get("symbols", ())
@@ -122,6 +143,8 @@ def tensor_reshape(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) 
     """The same elements in row-major order under another shape."""
     tensor, shape = axis_tensor(operands), attrs["shape"]
     assert isinstance(shape, tuple)
+    if tensor.layout is not TensorLayout.ND:
+        raise IrTypeError(f"a tensor in layout {tensor.layout.name} cannot have another shape")
     if tensor.strided:
         raise IrTypeError(
             "the tensor is a part of a larger one with gaps between its elements, so it cannot "
@@ -234,6 +257,8 @@ def check_region(
         raise IrTypeError(
             f"needs {len(tensor.shape)} offsets for a {show_type(tensor)}, got {len(offsets)}"
         )
+    if tensor.layout is TensorLayout.NZ:
+        _check_fractals(tensor, offsets[-1], sizes[-1], verb)
     for axis, (offset, size, dim) in enumerate(zip(offsets, sizes, tensor.shape, strict=True)):
         extent = dim if isinstance(dim, int) else None
         type_ = type_of(offset)
@@ -252,6 +277,17 @@ def check_region(
             raise IrTypeError(
                 f"{verb} {size} elements of axis {axis}, which has {extent}: out of range"
             )
+
+
+def _check_fractals(tensor: TensorType, offset: Operand, size: int | None, verb: str) -> None:
+    """A region of a tensor in layout NZ begins and ends between two column blocks."""
+    block = NZ_BLOCK_BYTES // tensor.dtype.get_byte()
+    start = int(offset.value) if isinstance(offset, Const) else 0
+    if size is None or size % block or start % block:
+        region = f"columns {start} to {start + size}" if size else "columns known at run time only"
+        raise IrTypeError(
+            f"{verb} {region} of a tensor in layout NZ, which takes multiples of {block}"
+        )
 
 
 def _region_sizes(rank: int, valid: tuple[int | None, int | None]) -> tuple[int | None, ...]:

@@ -86,10 +86,12 @@ class FunctionKind(enum.Enum):
 
 
 class TensorLayout(enum.Enum):
-    """How a tensor's elements are ordered in memory: by rows, or by fractals of 16 rows."""
+    """How a tensor's elements are ordered in memory: by rows, by fractals of 16 rows that follow
+    each other down a column, or by columns, which no tensor of a program is."""
 
     ND = "nd"
     NZ = "nz"
+    DN = "dn"
 
 
 @dataclass(frozen=True, slots=True)

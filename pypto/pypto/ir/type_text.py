@@ -76,7 +76,7 @@ def _tensor(type_: TensorType, extents: Extents) -> str:
     text = f"[{', '.join(shape)}], {type_.dtype!r}"
     if type_.layout is not TensorLayout.ND:
         text += f", pl.{type_.layout.name}"
-    if type_.adjacent is not None:
+    elif type_.adjacent is not None:
         text += f", pl.TensorView(adjacent={type_.adjacent})"
     return f"pl.Tensor[{text}]"
 

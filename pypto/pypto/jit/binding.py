@@ -9,12 +9,12 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 
 from pypto.ir.dtypes import DTYPES, INDEX, DataType
-from pypto.ir.nodes import Direction, DynDim, ScalarType, TensorType
+from pypto.ir.nodes import Direction, DynDim, ScalarType, TensorLayout, TensorType
 from pypto.jit.captures import ATTEMPTS, Captures
 from pypto.jit.declaration import Declared
 from pypto.jit.values import Unidentifiable, encode, with_members
@@ -198,7 +198,8 @@ class Signature:
                 declared if isinstance(declared, DynDim) else extent
                 for declared, extent in zip(annotated.shape, shape, strict=True)
             )
-        return TensorType(self._with_bound(param.name, shape), dtype)
+        layout = annotated.layout if isinstance(annotated, TensorType) else TensorLayout.ND
+        return TensorType(self._with_bound(param.name, shape), dtype, layout)
 
     def _with_bound(self, name: str, shape: tuple[int | DynDim, ...]) -> tuple[int | DynDim, ...]:
         symbols = self._dynamic.get(name)
@@ -249,7 +250,7 @@ class Signature:
                 f"{self._name}(): parameter {param.name!r} has a bare 'pl.Tensor' annotation with "
                 "no shape; pass samples: lower(*sample_tensors) or compile(*sample_tensors)"
             )
-        return TensorType(self._with_bound(param.name, param.type.shape), param.type.dtype)
+        return replace(param.type, shape=self._with_bound(param.name, param.type.shape))
 
     def _bound(self, arguments: dict[str, Argument], values: tuple[object, ...]) -> Bound:
         return Bound(
@@ -260,9 +261,9 @@ class Signature:
 
     def _described(self, name: str, argument: Argument) -> Value:
         match argument:
-            case TensorType(shape, dtype):
+            case TensorType(shape, dtype, layout):
                 extents = tuple(None if isinstance(e, DynDim) else int(e) for e in shape)
-                return (name, "tensor", extents, dtype.name, "nd")
+                return (name, "tensor", extents, dtype.name, layout.value)
             case ScalarType(dtype):
                 return (name, "scalar", dtype.name)
             case ConstValue(value, attributes):

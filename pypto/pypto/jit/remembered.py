@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pypto.ir.dtypes import BY_NAME
-from pypto.ir.nodes import Dim, Direction, DynDim, ScalarType, TensorType
+from pypto.ir.nodes import Dim, Direction, DynDim, ScalarType, TensorLayout, TensorType
 from pypto.jit.names import NameUse, TextFacts
 from pypto.jit.parsed import KnownText, ParsedFunction
 from pypto.jit.source import SourceSnapshot
@@ -39,7 +39,7 @@ from pypto.language.source import ParamAnnotation, ParamCategory
 from pypto_store.digest import Digest
 from pypto_toolchains.records import ProbeRecords, sealed, unsealed
 
-SCHEMA = 2
+SCHEMA = 3
 
 _DIRECTIONS = {direction.value: direction for direction in Direction}
 _CATEGORIES = {category.value: category for category in ParamCategory}
@@ -198,8 +198,9 @@ def _told_signature(
 
 def _told_type(type_: TensorType | ScalarType | None) -> Any:
     match type_:
-        case TensorType(shape, dtype):
-            return [dtype.name, [dim.symbol if isinstance(dim, DynDim) else dim for dim in shape]]
+        case TensorType(shape, dtype, layout):
+            dims = [[d.symbol, d.limit] if isinstance(d, DynDim) else d for d in shape]
+            return [dtype.name, dims, layout.value]
         case ScalarType(dtype):
             return [dtype.name]
         case None:
@@ -218,5 +219,5 @@ def _type(told: Any) -> TensorType | ScalarType | None:
     dtype = BY_NAME[told[0]]
     if len(told) == 1:
         return ScalarType(dtype)
-    shape: list[Dim] = [DynDim(dim) if isinstance(dim, str) else dim for dim in told[1]]
-    return TensorType(tuple(shape), dtype)
+    shape: list[Dim] = [DynDim(*dim) if isinstance(dim, list) else dim for dim in told[1]]
+    return TensorType(tuple(shape), dtype, TensorLayout(told[2]))

@@ -132,6 +132,7 @@ from pypto.language.markers import (
     TensorView,
     Tile,
     TileView,
+    Tuple,
     constexpr,
     dynamic,
 )
@@ -155,6 +156,8 @@ if TYPE_CHECKING:
 FunctionType = FunctionKind
 Mem = MemorySpace
 ND = TensorLayout.ND
+NZ = TensorLayout.NZ
+DN = TensorLayout.DN
 
 
 AS_IMPORTED: Mapping[str, object] = MappingProxyType(dict(globals()))
@@ -167,12 +170,17 @@ def __getattr__(name: str) -> object:
         from pypto.jit import jit
 
         return jit
+    if name.startswith(("FP8", "FP4")):
+        raise AttributeError(
+            f"pl.{name}: floating point of 8 and 4 bits is not supported; use pl.FP16 or pl.BF16"
+        )
     raise AttributeError(f"module 'pypto.language' has no attribute {name!r}")
 
 
 __all__ = [
     "BF16",
     "BOOL",
+    "DN",
     "FP16",
     "FP32",
     "INDEX",
@@ -181,6 +189,7 @@ __all__ = [
     "INT32",
     "INT64",
     "ND",
+    "NZ",
     "RUNTIME",
     "TASK_ID",
     "UINT8",
@@ -204,6 +213,7 @@ __all__ = [
     "TensorView",
     "Tile",
     "TileView",
+    "Tuple",
     "abs",
     "add",
     "adds",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import cast
 
 from pypto.ir.dtypes import TASK_ID, DataType
 from pypto.ir.nodes import Direction, MemorySpace, TensorLayout
@@ -87,44 +87,92 @@ def _items(what: str, params: object, least: int, most: int) -> tuple[object, ..
     return items
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, init=False)
 class TensorView:
-    """How a tensor of a program lies in memory.
+    """How a tensor of a program lies in memory; for functions of ``pl.program`` alone.
 
-    ``adjacent`` is how many of its last axes are stored without gaps; the strides of those before
-    are run-time values. ``None`` is all of them.
+    ``stride`` gives the distance, in elements, of neighbours along each axis, from the outermost
+    to the innermost one; ``None`` is a run-time value. ``adjacent`` says less: how many of the last
+    axes are stored without gaps. ``valid_shape`` is all of the tensor.
     """
 
-    adjacent: int | None = None
+    stride: tuple[int | DynVar | None, ...] | None
+    layout: TensorLayout
+    valid_shape: tuple[int | DynVar, ...] | None
+    adjacent: int | None
 
-    def __post_init__(self) -> None:
-        if self.adjacent is not None and (type(self.adjacent) is not int or self.adjacent < 0):
-            raise ValueError(
-                f"pl.TensorView: adjacent must be a number of axes, not {self.adjacent!r}"
+    def __init__(
+        self,
+        *,
+        stride: Sequence[int | DynVar | None] | None = None,
+        layout: TensorLayout = TensorLayout.ND,
+        valid_shape: Sequence[int | DynVar] | None = None,
+        adjacent: int | None = None,
+    ) -> None:
+        steps = None if stride is None else _strides(stride)
+        if not isinstance(layout, TensorLayout):
+            raise TypeError(f"pl.TensorView: layout {layout!r} is not one of pl.ND, pl.NZ, pl.DN")
+        if adjacent is not None and (type(adjacent) is not int or adjacent < 0):
+            raise ValueError(f"pl.TensorView: adjacent must be a number of axes, not {adjacent!r}")
+        if adjacent is not None and steps is not None:
+            raise TypeError("pl.TensorView: give stride or adjacent, not both")
+        valid = None if valid_shape is None else _shape("pl.TensorView", valid_shape)
+        for name, value in (
+            ("stride", steps),
+            ("layout", layout),
+            ("valid_shape", valid),
+            ("adjacent", adjacent),
+        ):
+            object.__setattr__(self, name, value)
+
+
+def _strides(stride: object) -> tuple[int | DynVar | None, ...]:
+    if not isinstance(stride, list | tuple):
+        raise TypeError(f"pl.TensorView: stride must be a list such as [64, 1], not {stride!r}")
+    for step in stride:
+        if (
+            step is not None
+            and not isinstance(step, DynVar)
+            and (type(step) is not int or step < 1)
+        ):
+            raise TypeError(
+                f"pl.TensorView: stride {step!r} is neither a positive int, a pl.dynamic nor None"
             )
+    return tuple(stride)
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor in global memory: ``pl.Tensor[[rows, cols], dtype]``, or bare ``pl.Tensor``."""
+    """A tensor in global memory: ``pl.Tensor[[rows, cols], dtype]``, or bare ``pl.Tensor``.
+
+    After these a ``pl.TensorLayout`` or a :class:`TensorView`, and a :class:`MemRef`.
+    """
 
     shape: tuple[int | DynVar, ...]
     dtype: DataType
     layout: TensorLayout = TensorLayout.ND
-    view: TensorView = TensorView()
-    memref: ClassVar[None] = None
+    view: TensorView | None = None
+    memref: MemRef | None = None
 
     def __class_getitem__(cls, params: object) -> Tensor:
-        items = _items("pl.Tensor", params, 2, 3)
+        items = _items("pl.Tensor", params, 2, 4)
         shape = _shape("pl.Tensor", items[0])
         if not shape:
             raise TypeError("pl.Tensor: a tensor has at least one dimension")
         dtype = _dtype("pl.Tensor", items[1])
-        if len(items) == 3 and isinstance(items[2], TensorView):
-            return cls(shape, dtype, view=items[2])
-        if len(items) == 3 and items[2] is not TensorLayout.ND:
-            raise TypeError(f"pl.Tensor: layout {items[2]!r} is not supported; leave it out")
-        return cls(shape, dtype)
+        rest: dict[str, object] = {}
+        kinds = {TensorLayout: "layout", TensorView: "view", MemRef: "memref"}
+        for item in items[2:]:
+            kind = kinds.get(type(item))
+            if kind is None or kind in rest or {kind, *rest} >= {"layout", "view"}:
+                raise TypeError(
+                    f"pl.Tensor: {item!r} is not one layout such as pl.NZ or one pl.TensorView, "
+                    "and one pl.MemRef"
+                )
+            rest[kind] = item
+        if isinstance(view := rest.get("view"), TensorView):
+            rest["layout"] = view.layout
+        return cls(shape, dtype, **rest)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +276,13 @@ def _directed(what: str, direction: Direction, inner: object) -> Directed:
     if inner is not Tensor and not isinstance(inner, Tensor):
         raise TypeError(f"{what}[...] takes a pl.Tensor, not {inner!r}")
     return Directed(direction, inner)
+
+
+class Tuple:
+    """``pl.Tuple[T1, T2]``: the annotation of a function that returns several values."""
+
+    def __class_getitem__(cls, params: object) -> tuple[object, ...]:
+        return params if isinstance(params, tuple) else (params,)
 
 
 class Out:

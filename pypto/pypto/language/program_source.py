@@ -61,6 +61,7 @@ def read_source(
         lines=lines,
         auto_scope=auto_scope,
         strict_ssa=strict_ssa,
+        declared=True,
         external=external,
         attrs=attrs,
     )

@@ -65,7 +65,8 @@ class FunctionSource:
     ``attributes`` are those of the values in it that might have changed since.
 
     ``external`` has the C++ files of a function that only declares a kernel: its body says nothing.
-    A ``strict_ssa`` function binds each name once.
+    A ``strict_ssa`` function binds each name once. A ``declared`` one is part of a ``pl.program``,
+    so that its annotations say all of its types.
     """
 
     name: str
@@ -78,6 +79,7 @@ class FunctionSource:
     lines: tuple[str, ...] = ()
     auto_scope: bool = True
     strict_ssa: bool = False
+    declared: bool = False
     external: ExternalKernel | None = None
     attributes: CapturedAttributes = NO_ATTRIBUTES
     attrs: Mapping[str, AttrValue] = field(default_factory=lambda: NO_ATTRS)

@@ -156,7 +156,7 @@ def _torch_tensor(what: str, param: ParamInfo, value: Any) -> TensorArgument:
         )
     nbytes = tensor.numel() * tensor.element_size()
     return TensorArgument(
-        _address(what, tensor, nbytes), nbytes, tuple(tensor.shape), param.dtype.code
+        _address(what, tensor, nbytes), nbytes, tuple(tensor.shape), param.dtype.abi_code
     )
 
 
@@ -180,7 +180,7 @@ def _device_tensor(what: str, param: ParamInfo, value: Any) -> TensorArgument:
     tensor: DeviceTensor = value
     if tensor.dtype.torch_name != param.dtype.torch_name:
         raise TypeError(f"{what} must have dtype {param.dtype}, got {tensor.dtype}")
-    return TensorArgument(tensor.data_ptr, tensor.nbytes, tensor.shape, param.dtype.code)
+    return TensorArgument(tensor.data_ptr, tensor.nbytes, tensor.shape, param.dtype.abi_code)
 
 
 def _check_shape(

@@ -40,7 +40,7 @@ _PMU_WITH_BYTES = 2
 # From this level on arguments are dumped whatever the program tags.
 _DUMP_ALL = 2
 
-_DTYPES = {dtype.code: dtype for dtype in DTYPES}
+_DTYPES = {dtype.abi_code: dtype for dtype in DTYPES}
 
 Record = Mapping[str, Any]
 

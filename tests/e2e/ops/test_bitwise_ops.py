@@ -88,7 +88,7 @@ def kernel(dtypes: list[str]) -> tuple[str, dict[str, object]]:
 def inputs(name: str) -> dict[str, Tensor]:
     """Random bits with the extreme values among them, and counts around the width."""
     kind = getattr(torch, DTYPES[name].torch_name)
-    info, generator = torch.iinfo(kind), torch.Generator().manual_seed(DTYPES[name].code)
+    info, generator = torch.iinfo(kind), torch.Generator().manual_seed(DTYPES[name].code())
     edges = torch.tensor([info.min, info.max, 0, 1, info.max - 1], dtype=kind)
     out = {}
     for value in ("x", "y"):

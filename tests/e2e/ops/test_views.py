@@ -316,3 +316,27 @@ def test_a_part_may_have_the_extent_that_a_kernel_declares_only_at_run_time(
         compiled(a, 2, 9)
     assert "another extent than the kernel that it is passed to declares" in str(caught.value)
     assert (caught.value.unit, caught.value.line) == ("tests:calls", 5)
+
+
+WHOLE = """
+def whole(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    tile = pl.load(x, [0, 0], x.shape)
+    return pl.store(pl.add(tile, 1.0), [0, 0], out)
+"""
+
+
+def test_a_tile_for_a_part_of_run_time_size_is_as_large_as_the_tensor(compile_text: Any) -> None:
+    compiled = compile_text(
+        """
+        def calls(a: pl.Tensor, n: pl.Scalar[pl.INT64], out: pl.InOut[pl.Tensor]):
+            whole(a[0:n], out[0:n])
+            return out
+        """,
+        {"a": ((8, 16), FP32), "n": INT64, "out": ((8, 16), FP32)},
+        (WHOLE,),
+    )
+    a = counted(8, 16)
+    for n in (8, 3, 0):
+        out = torch.zeros(8, 16)
+        compiled(a, n, out)
+        assert torch.equal(out, torch.cat([a[:n] + 1, torch.zeros(8 - n, 16)]))

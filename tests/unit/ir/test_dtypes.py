@@ -25,7 +25,7 @@ def test_names_sizes_and_codes(dtype, text, size, torch_name, code):
     assert str(dtype) == text
     assert dtype.get_byte() == size
     assert dtype.torch_name == torch_name
-    assert dtype.code == code
+    assert dtype.code() == code
     assert dtypes.BY_NAME[text] is dtype
     assert repr(dtype) == f"pl.{dtype.constant_name}"
     assert getattr(dtypes, dtype.constant_name) is dtype

@@ -377,7 +377,7 @@ def test_casts_and_shapes(lang, square):
         ("helper(x, y, 4, 5)", "takes 3 positional arguments, but got 4"),
         ("helper(x, y, x=x)", "'x' is given twice"),
         ("helper(x, y, wide=3)", "has no parameter 'wide'"),
-        ("helper(x, 3)", "argument 'y' must be a tensor, not 3"),
+        ("helper(x, 3)", "not 3 (missing inferred tensor metadata for parameter 'y')"),
         ("helper(x, y, n)", "argument 'size' is pl.constexpr"),
     ],
 )

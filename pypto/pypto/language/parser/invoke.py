@@ -284,7 +284,10 @@ def _wrong_argument(what: str, param: ParamAnnotation, value: Value) -> str:
     if param.category is ParamCategory.UNANNOTATED and is_scalar(value):
         return f"{what} needs an annotation, such as {param.name}: pl.Scalar[pl.INT32]"
     remedy = "; store it into a tensor first" if is_tile(value) else ""
-    return f"{what} must be a tensor, not {show_value(value)}{remedy}"
+    wrong = f"{what} must be a tensor, not {show_value(value)}{remedy}"
+    if param.type is not None:
+        return wrong
+    return f"{wrong} (missing inferred tensor metadata for parameter {param.name!r})"
 
 
 def _tensor_argument(

@@ -176,4 +176,5 @@ def _tensor(
                 f"{show_type(given)}",
             )
         shape[axis] = DynDim(symbol)
-    return TensorType(tuple(shape), given.dtype)
+    layout = param.type.layout if isinstance(param.type, TensorType) else given.layout
+    return TensorType(tuple(shape), given.dtype, layout)

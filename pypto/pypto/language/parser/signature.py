@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pypto.ir.dtypes import TASK_ID, DataType
 from pypto.ir.errors import IrTypeError
-from pypto.ir.memory_rules import check_tensor_type
+from pypto.ir.memory_rules import check_layout, check_tensor_type
 from pypto.ir.nodes import Dim, Direction, DynDim, FunctionKind, ScalarType, TensorType
 from pypto.language import markers
 from pypto.language.parser.diagnostics.exceptions import (
@@ -169,7 +169,44 @@ def tensor_type(frame: Frame, value: markers.Tensor, node: ast.AST) -> TensorTyp
     ]
     try:
         type_ = check_tensor_type(shape, value.dtype)
-        adjacent = value.view.adjacent
-        return type_ if adjacent is None else replace(type_, adjacent=adjacent)
+        check_layout(type_, value.layout)
+        return replace(type_, layout=value.layout, adjacent=_adjacent(frame, value, shape, node))
     except IrTypeError as error:
         raise frame.error(ParserTypeError, node, f"pl.Tensor: {error}") from None
+
+
+def _adjacent(frame: Frame, value: markers.Tensor, shape: list[Dim], node: ast.AST) -> int | None:
+    """How many of the last axes have no gaps, as a ``pl.TensorView`` says; None for all."""
+    view = value.view
+    if view is None:
+        return None
+    if not frame.source.declared:
+        raise frame.error(
+            ParserTypeError,
+            node,
+            "pl.TensorView describes tensors of a pl.program; a @pl.jit kernel takes tensors "
+            "without gaps, and its helpers whatever part of one they are given: leave it out",
+        )
+    if view.valid_shape not in (None, value.shape):
+        raise IrTypeError(
+            "valid_shape must be the shape: how much of a tile is valid is said where it is "
+            "loaded, with pl.load(x, offsets, shapes, valid_shape=...)"
+        )
+    if view.stride is None:
+        return view.adjacent
+    if len(view.stride) != len(shape):
+        raise IrTypeError(f"{len(view.stride)} strides for {len(shape)} dimensions")
+    count, dense = 0, 1
+    for extent, step in zip(reversed(shape), reversed(view.stride), strict=True):
+        if isinstance(step, int) and step < dense:
+            raise IrTypeError(
+                f"a stride of {step} reaches into the axis inside it, which takes {dense} "
+                "elements; strides fall from the outermost axis to the innermost"
+            )
+        if step != dense:
+            break
+        count += 1
+        if not isinstance(extent, int):
+            break
+        dense *= extent
+    return None if count == len(shape) else count

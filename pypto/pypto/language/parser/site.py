@@ -121,18 +121,30 @@ class CallSite:
             for i, item in enumerate(self.sequence(parameter))
         ]
 
-    def static_ints(self, parameter: str) -> tuple[int, ...]:
-        """An argument that is a list of ints known when the kernel is compiled."""
+    def bounded_ints(self, parameter: str) -> tuple[int, ...]:
+        """The same of what :meth:`static_ints` takes, and for the run-time extent of a part of a
+        tensor as much as the tensor has."""
         items = []
         for index, item in enumerate(self.sequence(parameter)):
-            if isinstance(item, bool) or not isinstance(item, int):
-                extra = " known when the kernel is compiled" if is_runtime_scalar(item) else ""
-                raise self.wrong(
-                    parameter,
-                    f"{parameter}[{index}] must be an int{extra}, not {show_value(item)}",
-                )
-            items.append(item)
+            extent = self.frame.values.symbols.get(item) if is_runtime_scalar(item) else None
+            if extent is not None and extent.limit is not None:
+                items.append(extent.limit)
+            else:
+                items.append(self._static_int(parameter, index, item))
         return tuple(items)
+
+    def static_ints(self, parameter: str) -> tuple[int, ...]:
+        """An argument that is a list of ints known when the kernel is compiled."""
+        items = enumerate(self.sequence(parameter))
+        return tuple(self._static_int(parameter, index, item) for index, item in items)
+
+    def _static_int(self, parameter: str, index: int, item: Value) -> int:
+        if isinstance(item, bool) or not isinstance(item, int):
+            extra = " known when the kernel is compiled" if is_runtime_scalar(item) else ""
+            raise self.wrong(
+                parameter, f"{parameter}[{index}] must be an int{extra}, not {show_value(item)}"
+            )
+        return item
 
     def flag(self, parameter: str) -> bool:
         """An argument that is True or False."""

@@ -21,7 +21,8 @@ def _load(site: CallSite) -> Value:
     site.needs_core()
     tensor = site.tensor("tensor")
     offsets = site.indices("offsets")
-    shape = _tile_shape(site, "shapes", tensor)
+    extents = site.bounded_ints("shapes")
+    shape = _tile_shape(site, "shapes", tensor, extents)
     attrs: dict[str, AttrValue] = {
         "shape": shape,
         "space": site.space("target_memory"),
@@ -29,6 +30,8 @@ def _load(site: CallSite) -> Value:
     }
     operands: list[Operand] = [tensor, *offsets]
     valid = _valid_extents(site, tensor, offsets, shape)
+    if not valid and extents != site.sequence("shapes"):
+        valid = _last_two(site.indices("shapes"))
     if valid:
         operands += valid
         attrs["has_valid"] = True
@@ -57,9 +60,10 @@ def _last_two(values: list[Operand]) -> list[Operand]:
     return values[-2:] if len(values) > 1 else [Const(1, INDEX), *values]
 
 
-def _tile_shape(site: CallSite, parameter: str, tensor: Var) -> tuple[int, ...]:
+def _tile_shape(
+    site: CallSite, parameter: str, tensor: Var, shape: tuple[int, ...]
+) -> tuple[int, ...]:
     """The two extents of the tile that a region of a tensor becomes."""
-    shape = site.static_ints(parameter)
     rank = _rank(tensor)
     if len(shape) != rank and not (rank > 2 and len(shape) == 2):
         raise site.wrong(
@@ -106,7 +110,7 @@ def _store(site: CallSite) -> Value:
     site.needs_core()
     tile, tensor = site.tile("tile"), site.tensor("output_tensor")
     if site.values["shapes"] is not None:
-        shape = _tile_shape(site, "shapes", tensor)
+        shape = _tile_shape(site, "shapes", tensor, site.static_ints("shapes"))
         assert isinstance(tile.type, TileType)
         if shape != tile.type.shape:
             raise site.wrong(
@@ -150,7 +154,7 @@ def _slice(site: CallSite) -> Value:
 def _tensor_slice(site: CallSite, tensor: Var) -> Value:
     shape = site.static_ints("shape")
     drop, offsets = site.static_ints("drop_dims"), site.indices("offset")
-    valid = _valid_extents(site, tensor, offsets, _tile_shape(site, "shape", tensor))
+    valid = _valid_extents(site, tensor, offsets, _tile_shape(site, "shape", tensor, shape))
     attrs: dict[str, AttrValue] = {
         "shape": (1,) * (_rank(tensor) - len(shape)) + shape,
         "drop": tuple(axis % len(shape) if -len(shape) <= axis else axis for axis in drop),

@@ -51,7 +51,7 @@ class ParserSyntaxError(ParserError):
     """A statement or expression is not formed as the language asks."""
 
 
-class ParserTypeError(ParserError):
+class ParserTypeError(ParserError, TypeError):
     """An annotation or an argument has the wrong type."""
 
 
