@@ -32,7 +32,7 @@ inline int result() {
 // One core with this memory, for as long as the test program runs.
 inline pypto_rt::Core& test_core() {
   static pypto_rt::ChipOptions options;
-  static pypto_rt::Core core(options, pypto_rt::CoreType::AIV);
+  static pypto_rt::Core core(options, pypto_rt::CoreType::AIV, 0);
   return core;
 }
 
