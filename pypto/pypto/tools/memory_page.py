@@ -101,7 +101,8 @@ def _kernels(record: MemoryRecord) -> Iterator[str]:
         yield '<p class="empty">The program has no kernel that holds tiles.</p></section>'
         return
     spaces = _in_order(space for f in record.functions for space in spaces_of(f))
-    yield '<div class="some"><table id="kernels" class="cards"><caption class="unseen">Kernels</caption><thead><tr>'
+    yield '<div class="some"><table id="kernels" class="cards">'
+    yield '<caption class="unseen">Kernels</caption><thead><tr>'
     yield '<th scope="col">Kernel</th><th scope="col" class="number">Tiles</th>'
     for space in spaces:
         capacity = record.capacity.get(space, 0)

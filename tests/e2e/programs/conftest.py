@@ -8,11 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pypto.language as pl
 import pytest
 import torch
 from pypto import ir
-from pypto.backend import BackendType, ExecutionMode, RuntimeKind
-from pypto.ir import Program
+from pypto.backend import BackendType, ExecutionMode, RuntimeKind, target_of
+from pypto.compiler import lower
+from pypto.ir import Program, VerificationLevel, assert_structural_equal
 from pypto.runtime import RunConfig
 
 HERE = Path(__file__).parent
@@ -24,6 +26,12 @@ sys.path[:0] = [str(HERE), str(HERE.parents[2] / "docs")]
 Launch = Callable[..., None]
 
 VARIANTS = tuple(itertools.product(BackendType, RuntimeKind))
+
+
+def reads_back(index: int, name: str, program: Program) -> None:
+    """Asserts that the text of a program, after any pass, means that program."""
+    del index, name
+    assert_structural_equal(pl.parse(program.as_python()), program)
 
 
 @pytest.fixture(params=VARIANTS, ids=lambda variant: f"{variant[0].arch}-{variant[1].value}")
@@ -41,6 +49,8 @@ def launch(request: pytest.FixtureRequest, tmp_path: Path) -> Launch:
                 kernel(*arguments, config=config)
                 return
             kernel = kernel.specialize(*arguments, config=config)
+        if VARIANTS.index((arch, runtime)) == 0:
+            lower(kernel, target_of(config.platform), reads_back, VerificationLevel.EVERY_PASS)
         compiled = ir.compile(
             kernel,
             output_dir=tmp_path / "build",
