@@ -304,3 +304,28 @@ def test_branches_yield(where: str, platform: str, compile_text: Any) -> None:
             value, k = (x + 1, n + 1) if flag else (x * 2, n * 2) if n > 5 else (x, 0)
             assert torch.equal(out[0:1], -value if n == 3 else value)
             assert out[1, 0] == k
+
+
+@PLATFORMS
+def test_a_condition_sees_what_the_body_stored(platform: str, compile_text: Any) -> None:
+    """What was loaded before the loop is loaded again for each look at the condition."""
+    compiled = compile_text(
+        """
+        def grow(x: pl.Tensor, out: pl.Out[pl.Tensor], steps: pl.Out[pl.Tensor]):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                out[:] = x
+                first = pl.row_sum(out)
+                for (k,) in pl.while_(init_values=(0,)):
+                    pl.cond(pl.row_sum(out)[0, 0] < first[0, 0] + 40.0)
+                    out[:] = pl.add(out, 1.0)
+                    count = pl.yield_(k + 1)
+                steps[0] = pl.cast(count, pl.INT32)
+            return out, steps
+        """,
+        {"x": ((4, 16), FP32), "out": ((4, 16), FP32), "steps": ((1,), INT32)},
+        platform=platform,
+    )
+    x = randn(4, 16)
+    out, steps = compiled(x)
+    assert steps.tolist() == [3]
+    torch.testing.assert_close(out, x + 3.0)
