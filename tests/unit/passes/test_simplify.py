@@ -186,3 +186,16 @@ class kernels:
 """
     program = pl.parse(text)
     assert simplify(program, limits).functions["main"] is program.functions["main"]
+
+
+def test_valid_regions_that_are_run_time_values_stay_so(limits: TargetLimits) -> None:
+    # What reads the tile was typed when nobody knew how much of it is valid.
+    body = simple(
+        """
+        for i in pl.range(0, 8, 8):
+            t = pl.load(x, [i, 0], [8, 64], valid_shape=[pl.min(11 - i, 8), 64])
+            out = pl.store(pl.neg(t), [i, 0], out)
+        """,
+        limits,
+    )
+    assert ops(body) == ["scalar.add", "tile.load", "tile.neg", "tile.store"]

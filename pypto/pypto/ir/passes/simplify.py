@@ -25,9 +25,12 @@ from pypto.ir.nodes import (
     Op,
     Operand,
     Program,
+    ScalarType,
     Stmt,
+    TileType,
     Var,
 )
+from pypto.ir.ops import infer_result
 from pypto.ir.passes.rewrite import operands, reads, substitute, with_bodies
 from pypto.ir.passes.target import TargetLimits
 from pypto.ir.typing_rules import type_of
@@ -109,10 +112,15 @@ class _Simplifier:
         return tuple(self._value(value) for value in values)
 
     def _op(self, op: Op, seen: dict[_Key, Var]) -> Iterator[Stmt]:
-        op = replace(op, operands=self._values(op.operands))
+        known = replace(op, operands=self._values(op.operands))
         if op.result is None or not op.op.startswith(_SAME_EVERYWHERE):
-            yield op
+            if _changes_type(op, known):
+                yield from _with_run_time_counts(op, known)
+            else:
+                yield known
             return
+        op = known
+        assert op.result is not None
         folded = _folded(op)
         if folded is None:
             key = (op.op, op.operands, tuple(sorted(op.attrs.items())))
@@ -166,6 +174,33 @@ class _Simplifier:
                 body=body,
                 yields=self._values(loop.yields),
             )
+
+
+def _changes_type(op: Op, known: Op) -> bool:
+    """Whether knowing its operands gives an operation another type: a valid region that is known.
+
+    What reads the result was typed without knowing.
+    """
+    if op.result is None or not isinstance(op.result.type, TileType) or known == op:
+        return False
+    return None in op.result.type.valid and infer_result(known.op, known.operands, known.attrs) != (
+        op.result.type
+    )
+
+
+def _with_run_time_counts(op: Op, known: Op) -> Iterator[Stmt]:
+    """The operation with counts that are scalars still; they are its last operands."""
+    assert op.result is not None
+    for position in reversed(range(len(op.operands))):
+        now = known.operands[position]
+        if isinstance(op.operands[position], Var) and isinstance(now, Const):
+            kept = Var("valid", ScalarType(now.dtype))
+            yield Op("scalar.add", (now, Const(0, now.dtype)), kept, op.span)
+            operands = (*known.operands[:position], kept, *known.operands[position + 1 :])
+            known = replace(known, operands=operands)
+            if infer_result(known.op, known.operands, known.attrs) == op.result.type:
+                break
+    yield known
 
 
 def _folded(op: Op) -> Operand | None:

@@ -6,8 +6,9 @@ parameter, an output, and every call creates a tensor for it first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from types import MappingProxyType
 
 from pypto.ir.nodes import (
@@ -33,18 +34,33 @@ def with_workspaces(program: Program, needed: Mapping[str, Sequence[Op]]) -> Pro
     if not any(needed.values()):
         return program
     functions = {
-        name: replace(
-            function,
-            params=(*function.params, *_parameters(needed.get(name, ()))),
-            body=_calling(function.body, program.functions, needed),
+        name: _taking(
+            replace(function, body=_calling(function.body, program.functions, needed)),
+            _workspaces(needed.get(name, ())),
         )
         for name, function in program.functions.items()
     }
     return replace(program, functions=MappingProxyType(functions))
 
 
-def _parameters(needed: Sequence[Op]) -> list[Param]:
-    return [Param(var, Direction.Out) for var in _workspaces(needed)]
+def _taking(function: Function, workspaces: Sequence[Var]) -> Function:
+    """A function with further outputs, each of a name that no other parameter has."""
+    taken = {param.name_hint for param in function.params}
+    renamed: dict[Var, Operand] = {}
+    params = list(function.params)
+    for var in workspaces:
+        name = next(n for n in _names(var.name) if n not in taken)
+        taken.add(name)
+        param = Var(name, var.type)
+        renamed[var] = param
+        params.append(Param(param, Direction.Out))
+    return replace(function, params=tuple(params), body=substitute(function.body, renamed))
+
+
+def _names(name: str) -> Iterator[str]:
+    yield name
+    for number in count(1):
+        yield f"{name}_{number}"
 
 
 def _workspaces(needed: Sequence[Op]) -> list[Var]:
