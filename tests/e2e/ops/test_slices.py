@@ -219,3 +219,38 @@ def test_a_padded_slice_is_a_factor(compile_text: Any) -> None:
     compiled(x, y, out)
     assert torch.equal(out[:4], x[16:] @ y)
     assert not out[4:].any()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_slice_that_is_valid_in_part_is_filled_as_its_reader_says(
+    target: str, compile_text: Any
+) -> None:
+    compiled = compile_text(
+        """
+        def masked(x: pl.Tensor, n: pl.INDEX, low: pl.Out[pl.Tensor], most: pl.Out[pl.Tensor],
+                   total: pl.Out[pl.Tensor]):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                known = pl.slice(x, [4, 64], [0, 0], valid_shape=[4, n])
+                scaled = pl.mul(known, 2.0)
+                low[:] = pl.fillpad(scaled, pad_value=pl.PadValue.min)
+                most[:] = pl.row_max(known)
+                seen = pl.slice(x, [4, 64], [0, 0], valid_shape=[4, n])
+                total[:] = pl.add(seen, 1.0)
+        """,
+        {
+            "x": ((4, 64), FP32),
+            "n": INDEX,
+            "low": ((4, 64), FP32),
+            "most": ((4, 1), FP32),
+            "total": ((4, 64), FP32),
+        },
+        backend_type=TARGETS[target],
+    )
+    x = -counted(4, 64) - 1
+    low, most, total = torch.zeros(4, 64), torch.zeros(4, 1), torch.zeros(4, 64)
+    compiled(x, 10, low, most, total)
+    assert torch.equal(low[:, :10], x[:, :10] * 2)
+    assert (low[:, 10:] == torch.finfo(torch.float32).min).all()
+    assert torch.equal(most, x[:, :10].amax(1, keepdim=True))
+    assert torch.equal(total[:, :10], x[:, :10] + 1)
+    assert (total[:, 10:] == 1).all(), "what nobody fills is zero"

@@ -34,6 +34,7 @@ from pypto.ir.passes.tensor_values import (
     tensor_type,
     whole_extents,
 )
+from pypto.ir.passes.valid_values import PartlyValid
 
 
 class ScopeLowering:
@@ -45,6 +46,7 @@ class ScopeLowering:
             stmt.result: stmt.op for stmt in walk(body) if isinstance(stmt, Op) and stmt.result
         }
         self._escaping = escaping
+        self._partly = PartlyValid(body)
         self._factors = Counter(
             operand
             for stmt in walk(body)
@@ -222,7 +224,7 @@ class ScopeLowering:
                 space=space,
                 has_valid=padded,
             )
-            if padded:
+            if padded and not self._partly.minded(result, op.operands[-2], self._escaping):
                 pad = op.attrs["pad"]
                 tile = self._at.tile_op("tile.fillpad", (tile,), result.name, op.span, pad=pad)
             matrix = whole_extents(result, op.span)
