@@ -8,9 +8,15 @@ namespace {
 constexpr Elements kFloats = bit(Element::F32) | bit(Element::F16) | bit(Element::BF16);
 constexpr Elements kSigned =
     kFloats | bit(Element::I8) | bit(Element::I16) | bit(Element::I32) | bit(Element::I64);
-constexpr Elements kAny = kSigned | bit(Element::UI8);
+constexpr Elements kUnsigned =
+    bit(Element::UI8) | bit(Element::UI16) | bit(Element::UI32) | bit(Element::UI64);
+constexpr Elements kAny = kSigned | kUnsigned;
 constexpr Elements kIntegers = kAny & ~kFloats;
-constexpr Elements kFactors = kFloats | bit(Element::I8);
+constexpr Elements kMask = bit(Element::I1);
+constexpr Elements kBits = kIntegers | kMask;
+constexpr Elements kStored = kAny | kMask;
+constexpr Elements kFactors =
+    kFloats | bit(Element::I8) | bit(Element::I16) | bit(Element::I32) | bit(Element::UI8);
 constexpr Elements kSums = bit(Element::F32) | bit(Element::I32);
 
 constexpr Spaces kVec = bit(Space::Vec);
@@ -21,7 +27,7 @@ constexpr OperandSpec tile(std::string_view role, Elements elements, Spaces spac
   return {OperandKind::Tile, role, spaces, elements};
 }
 constexpr OperandSpec partition(std::string_view role) {
-  return {OperandKind::Partition, role, 0, kAny};
+  return {OperandKind::Partition, role, 0, kStored};
 }
 constexpr OperandSpec scalar(Elements elements) {
   return {OperandKind::Scalar, "scalar", 0, elements};
@@ -39,6 +45,11 @@ constexpr AttributeValue kRoundModes[] = {
     {"CEIL", "pto::RoundMode::CAST_CEIL"},   {"TRUNC", "pto::RoundMode::CAST_TRUNC"},
     {"ODD", "pto::RoundMode::CAST_ODD"},
 };
+constexpr AttributeValue kCompareModes[] = {
+    {"EQ", "pto::CmpMode::EQ"}, {"NE", "pto::CmpMode::NE"}, {"LT", "pto::CmpMode::LT"},
+    {"LE", "pto::CmpMode::LE"}, {"GT", "pto::CmpMode::GT"}, {"GE", "pto::CmpMode::GE"},
+};
+constexpr AttributeSpec kComparison{"cmpMode", "cmp", kCompareModes, 0};
 constexpr AttributeSpec kRounding{"rmode", "round_mode", kRoundModes, 1};
 
 constexpr AttributeValue kAtomicTypes[] = {
@@ -139,12 +150,12 @@ constexpr InstructionSpec kInstructions[] = {
     {"pto.tload",
      "TLOAD",
      "01",
-     {tile("tile", kAny, kVec | bit(Space::Mat)), partition("partition")},
+     {tile("tile", kStored, kVec | bit(Space::Mat)), partition("partition")},
      {{{rules::same_element, {0, 1}}, {rules::tile_matches_partition, {0, 1}}}}},
     {"pto.tstore",
      "TSTORE",
      "01",
-     {partition("partition"), tile("tile", kAny, kVec | bit(Space::Mat) | bit(Space::Acc))},
+     {partition("partition"), tile("tile", kStored, kVec | bit(Space::Mat) | bit(Space::Acc))},
      {{{rules::same_or_narrowed, {0, 1}}, {rules::tile_matches_partition, {1, 0}}}},
      &kAtomicity},
 
@@ -152,19 +163,19 @@ constexpr InstructionSpec kInstructions[] = {
     {"pto.tmov",
      "TMOV",
      "01",
-     {tile("result", kAny, kAnySpace), tile("source", kAny, kAnySpace)},
+     {tile("result", kStored, kAnySpace), tile("source", kStored, kAnySpace)},
      {{{rules::movable, {0, 1}}, {rules::same_valid, {0, 1}}}}},
     {"pto.textract",
      "TEXTRACT",
      "0123",
-     {tile("result", kAny, kAnySpace), tile("source", kAny, kAnySpace), offset("row"),
+     {tile("result", kStored, kAnySpace), tile("source", kStored, kAnySpace), offset("row"),
       offset("column")},
      {{{rules::movable, {0, 1}}}}},
     {"pto.tinsert",
      "TINSERT",
      "01234",
-     {tile("result", kAny, kAnySpace), tile("target", kAny, kAnySpace),
-      tile("source", kAny, kAnySpace), offset("row"), offset("column")},
+     {tile("result", kStored, kAnySpace), tile("target", kStored, kAnySpace),
+      tile("source", kStored, kAnySpace), offset("row"), offset("column")},
      {{{rules::same_element, {0, 1}},
        {rules::same_valid, {0, 1}},
        {rules::movable, {0, 1}},
@@ -172,34 +183,40 @@ constexpr InstructionSpec kInstructions[] = {
     {"pto.treshape",
      "TRESHAPE",
      "01",
-     {result(kAny), tile("source", kAny)},
+     {result(kStored), tile("source", kStored)},
      {{{rules::same_element, {0, 1}}, {rules::same_count, {0, 1}}}}},
     {"pto.tconcat",
      "TCONCAT",
      "012",
-     {result(kAny), tile("left operand", kAny), tile("right operand", kAny)},
+     {result(kStored), tile("left operand", kStored), tile("right operand", kStored)},
      {{{rules::same_element, {1, 2}},
        {rules::same_element, {1, 0}},
        {rules::columns_joined, {0, 1, 2}}}}},
     {"pto.ttrans",
      "TTRANS",
+     "01",
+     {tile("result", kStored, kVec | bit(Space::Mat)),
+      tile("source", kStored, kVec | bit(Space::Mat))},
+     {{{rules::same_element, {1, 0}}, {rules::movable, {0, 1}}, {rules::transposed, {0, 1}}}}},
+    {"pto.ttrans",
+     "TTRANS",
      "012",
-     {result(kAny), tile("source", kAny), tile("scratch tile", kAny)},
+     {result(kStored), tile("source", kStored), tile("scratch tile", kStored)},
      {{{rules::same_element, {1, 0}}, {rules::transposed, {0, 1}}, {rules::scratch_for, {2, 1}}}}},
     {"pto.tfillpad",
      "TFILLPAD",
      "01",
-     {result(kAny), tile("source", kAny)},
+     {result(kStored), tile("source", kStored)},
      {{{rules::same_element, {0, 1}}, {rules::fits_into, {0, 1}}}}},
     {"pto.texpands",
      "TEXPANDS",
      "01",
-     {result(kAny), scalar(kAny)},
+     {result(kStored), scalar(kStored)},
      {{{rules::scalar_for, {1, 0}}}}},
     {"pto.tcvt",
      "TCVT",
      "01",
-     {result(kAny), tile("source", kAny)},
+     {result(kStored), tile("source", kStored)},
      {{{rules::same_valid, {0, 1}}}},
      &kRounding},
 
@@ -220,17 +237,55 @@ constexpr InstructionSpec kInstructions[] = {
     tile_scalar("pto.tmins", "TMINS", kAny),
     binary("pto.tfmod", "TFMOD", kAny),
     tile_scalar("pto.tfmods", "TFMODS", kAny),
-    binary("pto.tand", "TAND", kIntegers),
-    binary("pto.tor", "TOR", kIntegers),
-    binary("pto.txor", "TXOR", kIntegers),
+    binary("pto.tand", "TAND", kBits),
+    binary("pto.tor", "TOR", kBits),
+    binary("pto.txor", "TXOR", kBits),
     binary("pto.tshl", "TSHL", kIntegers),
     binary("pto.tshr", "TSHR", kIntegers),
-    tile_scalar("pto.tands", "TANDS", kIntegers),
-    tile_scalar("pto.tors", "TORS", kIntegers),
-    tile_scalar("pto.txors", "TXORS", kIntegers),
+    tile_scalar("pto.tands", "TANDS", kBits),
+    tile_scalar("pto.tors", "TORS", kBits),
+    tile_scalar("pto.txors", "TXORS", kBits),
     tile_scalar("pto.tshls", "TSHLS", kIntegers),
     tile_scalar("pto.tshrs", "TSHRS", kIntegers),
-    unary("pto.tnot", "TNOT", kIntegers),
+    unary("pto.tnot", "TNOT", kBits),
+    {"pto.tcmp",
+     "TCMP",
+     "012",
+     {result(kMask), tile("left operand", kAny), tile("right operand", kAny)},
+     {{{rules::same_element, {1, 2}}, {rules::same_valid, {1, 2}}, {rules::same_valid, {1, 0}}}},
+     &kComparison},
+    {"pto.tcmps",
+     "TCMPS",
+     "012",
+     {result(kMask), tile("tile", kAny), scalar(kAny)},
+     {{{rules::scalar_for, {2, 1}}, {rules::same_valid, {1, 0}}}},
+     &kComparison},
+    {"pto.tsel",
+     "TSEL",
+     "0123",
+     {result(kStored), tile("mask", kMask), tile("left operand", kStored),
+      tile("right operand", kStored)},
+     {{{rules::same_element, {2, 3}},
+       {rules::same_element, {2, 0}},
+       {rules::same_valid, {1, 2}},
+       {rules::same_valid, {2, 3}},
+       {rules::same_valid, {1, 0}}}}},
+    {"pto.tsels",
+     "TSELS",
+     "0123",
+     {result(kStored), tile("mask", kMask), tile("tile", kStored), scalar(kStored)},
+     {{{rules::scalar_for, {3, 2}},
+       {rules::same_element, {2, 0}},
+       {rules::same_valid, {1, 2}},
+       {rules::same_valid, {1, 0}}}}},
+    {"pto.tsels",
+     "TSELS",
+     "0123",
+     {result(kStored), tile("mask", kMask), scalar(kStored), tile("tile", kStored)},
+     {{{rules::scalar_for, {2, 3}},
+       {rules::same_element, {3, 0}},
+       {rules::same_valid, {1, 3}},
+       {rules::same_valid, {1, 0}}}}},
     tile_scalar("pto.tlrelu", "TLRELU", kFloats),
     {"pto.tprelu",
      "TPRELU",
@@ -265,7 +320,7 @@ constexpr InstructionSpec kInstructions[] = {
     {"pto.trowexpand",
      "TROWEXPAND",
      "01",
-     {result(kAny), tile("per-row operand", kAny)},
+     {result(kStored), tile("per-row operand", kStored)},
      {{{rules::same_element, {0, 1}}, {rules::value_per_row, {1, 0}}}}},
     with_row_values("pto.trowexpandadd", "TROWEXPANDADD", kAny),
     with_row_values("pto.trowexpandsub", "TROWEXPANDSUB", kAny),
@@ -277,7 +332,7 @@ constexpr InstructionSpec kInstructions[] = {
     {"pto.tcolexpand",
      "TCOLEXPAND",
      "01",
-     {result(kAny), tile("per-column operand", kAny)},
+     {result(kStored), tile("per-column operand", kStored)},
      {{{rules::same_element, {0, 1}}, {rules::value_per_column, {1, 0}}}}},
     with_column_values("pto.tcolexpandadd", "TCOLEXPANDADD", kAny),
     with_column_values("pto.tcolexpandsub", "TCOLEXPANDSUB", kAny),

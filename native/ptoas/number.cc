@@ -171,6 +171,8 @@ std::string cpp_literal(Element element, std::int64_t bits) {
       // -9223372036854775808 is a minus applied to a number that fits no signed type.
       if (bits == INT64_MIN) return "(-9223372036854775807 - 1)";
       [[fallthrough]];
+    case Element::UI64:
+      return std::to_string(static_cast<std::uint64_t>(bits)) + "u";
     default:
       return bits < 0 ? "(" + std::to_string(bits) + ")" : std::to_string(bits);
   }

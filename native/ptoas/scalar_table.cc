@@ -5,9 +5,10 @@ namespace {
 
 constexpr Elements kSigned = bit(Element::Index) | bit(Element::I64) | bit(Element::I32) |
                              bit(Element::I16) | bit(Element::I8);
-constexpr Elements kByte = bit(Element::UI8);
-// Operations called signed act on ui8 as its values have it: 200 / 100 is 2, 200 > 100.
-constexpr Elements kInt = kSigned | kByte;
+constexpr Elements kUnsigned =
+    bit(Element::UI8) | bit(Element::UI16) | bit(Element::UI32) | bit(Element::UI64);
+// Operations called signed act on unsigned types as their values have it: 200 / 100 is 2, 200 > 100.
+constexpr Elements kInt = kSigned | kUnsigned;
 constexpr Elements kBit = bit(Element::I1);
 constexpr Elements kFloat = bit(Element::F32) | bit(Element::F16) | bit(Element::BF16);
 constexpr Elements kAny = kInt | kBit | kFloat;
@@ -83,10 +84,19 @@ constexpr ScalarSpec kScalars[] = {
             Widths::Grow),
     convert("arith.trunci", kInt, kInt | kBit, "pto::scalar::trunci<$T, $S>($0)", Widths::Shrink),
     convert("arith.sitofp", kSigned, kFloat, "pto::scalar::sitofp<$T, $S>($0)"),
-    convert("arith.uitofp", kBit | kByte, kFloat, "pto::scalar::sitofp<$T, $S>($0)"),
+    convert("arith.uitofp", kBit | kUnsigned, kFloat, "pto::scalar::sitofp<$T, $S>($0)"),
     convert("arith.fptosi", kFloat, kSigned, "pto::scalar::fptosi<$T, $S>($0)"),
     convert("arith.extf", kFloat, kFloat, "static_cast<$T>($0)", Widths::Grow),
     convert("arith.truncf", kFloat, kFloat, "static_cast<$T>($0)", Widths::Shrink),
+
+    // One number as pto.tcvt converts an element: rounded as the name says, saturated.
+    convert("pto.cast_none", kAny, kAny, "pto::scalar::cast<$T, pto::RoundMode::CAST_NONE>($0)"),
+    convert("pto.cast_rint", kAny, kAny, "pto::scalar::cast<$T, pto::RoundMode::CAST_RINT>($0)"),
+    convert("pto.cast_round", kAny, kAny, "pto::scalar::cast<$T, pto::RoundMode::CAST_ROUND>($0)"),
+    convert("pto.cast_floor", kAny, kAny, "pto::scalar::cast<$T, pto::RoundMode::CAST_FLOOR>($0)"),
+    convert("pto.cast_ceil", kAny, kAny, "pto::scalar::cast<$T, pto::RoundMode::CAST_CEIL>($0)"),
+    convert("pto.cast_trunc", kAny, kAny, "pto::scalar::cast<$T, pto::RoundMode::CAST_TRUNC>($0)"),
+    convert("pto.cast_odd", kAny, kAny, "pto::scalar::cast<$T, pto::RoundMode::CAST_ODD>($0)"),
 };
 
 }  // namespace

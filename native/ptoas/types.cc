@@ -12,7 +12,10 @@ constexpr ElementInfo kElements[] = {
     {Element::I32, "i32", "int32_t", Family::Integer, 32, true, true},
     {Element::I64, "i64", "int64_t", Family::Integer, 64, true, true},
     {Element::UI8, "ui8", "uint8_t", Family::Integer, 8, false, true},
-    {Element::I1, "i1", "bool", Family::Bool, 1, false, false},
+    {Element::UI16, "ui16", "uint16_t", Family::Integer, 16, false, true},
+    {Element::UI32, "ui32", "uint32_t", Family::Integer, 32, false, true},
+    {Element::UI64, "ui64", "uint64_t", Family::Integer, 64, false, true},
+    {Element::I1, "i1", "bool", Family::Bool, 1, false, true},
     {Element::Index, "index", "int64_t", Family::Integer, 64, true, false},
 };
 

@@ -11,7 +11,7 @@
 
 namespace ptoas {
 
-enum class Element : std::uint8_t { F32, F16, BF16, I8, I16, I32, I64, UI8, I1, Index };
+enum class Element : std::uint8_t { F32, F16, BF16, I8, I16, I32, I64, UI8, UI16, UI32, UI64, I1, Index };
 
 enum class Family : std::uint8_t { Float, Integer, Bool };
 
@@ -112,7 +112,7 @@ struct TileType {
   std::int64_t fractal = 512;     // bytes of an inner box
   std::uint8_t pad = 0;           // index into pad_values()
 
-  std::int64_t bytes() const { return rows * cols * info(element).bits / 8; }
+  std::int64_t bytes() const { return rows * cols * ((info(element).bits + 7) / 8); }
   bool operator==(const TileType&) const = default;
 };
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from pypto.ir.dtypes import BF16, FP16, DataType
 from pypto.ir.errors import CompileError
 from pypto.ir.nodes import Op, ScalarType
-from pypto.ir.typing_rules import type_of
+from pypto.ir.typing_rules import CAST_MODES, type_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +127,49 @@ T to_integer(float value) {
 """,
 )
 
+_ROUNDED = Helper(
+    "rounded_as",
+    """\
+// 0 and 1: to the nearest, ties to even; 2: ties away from zero; 3: down; 4: up; 5: towards zero;
+// 6: towards zero, then to the odd neighbour.
+float rounded_as(int mode, float value) {
+  const float whole = __builtin_truncf(value);
+  switch (mode) {
+    case 2:
+      return __builtin_roundf(value);
+    case 3:
+      return __builtin_floorf(value);
+    case 4:
+      return __builtin_ceilf(value);
+    case 5:
+      return whole;
+    case 6:
+      return whole == value || __builtin_fmodf(whole, 2.0f) != 0.0f
+                 ? whole
+                 : whole + __builtin_copysignf(1.0f, value);
+    default:
+      return __builtin_rintf(value);
+  }
+}
+""",
+)
+
+_SATURATED = Helper(
+    "saturated",
+    """\
+// The nearest number of an integer type.
+template <class T, class S>
+T saturated(S value) {
+  constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(1);
+  constexpr uint64_t ones = ~uint64_t{0} >> (64 - 8 * sizeof(T) + (is_signed ? 1 : 0));
+  constexpr __int128 high = static_cast<__int128>(ones);
+  constexpr __int128 low = is_signed ? -high - 1 : 0;
+  const __int128 wide = value;
+  return static_cast<T>(wide < low ? low : wide > high ? high : wide);
+}
+""",
+)
+
 _EXTENT = Helper(
     "extent",
     """\
@@ -201,6 +244,8 @@ HELPERS: tuple[Helper, ...] = (
     _SHIFT_RIGHT,
     _POWER,
     _TO_INTEGER,
+    _ROUNDED,
+    _SATURATED,
     _EXTENT,
     _WHOLE,
     _STEP,
@@ -262,6 +307,12 @@ def cpp_expression(op: Op, values: tuple[str, ...]) -> str:
                 op.span,
             )
     if op.op == "scalar.cast":
+        mode = op.attrs.get("mode")
+        if mode is not None and target.is_int:
+            if source.is_float:
+                number = f"rounded_as({CAST_MODES.index(str(mode))}, {values[0]})"
+                return f"to_integer<{target.cpp}>({number})"
+            return f"saturated<{target.cpp}>({values[0]})"
         if source.is_float and not target.is_float:
             return f"to_integer<{target.cpp}>({values[0]})"
         return f"static_cast<{target.cpp}>({values[0]})"

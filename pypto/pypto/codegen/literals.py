@@ -38,7 +38,8 @@ def pto_literal(const: Const) -> str:
     if dtype == BOOL:
         return "true" if value else "false"
     if not dtype.is_float:
-        return str(int(value))
+        # The assembler reads decimal numbers as int64.
+        return str(int(value)) if int(value) < 2**63 else f"0x{int(value):X}"
     number = float(value)
     if not math.isfinite(number):
         return f"0x{float_bits(number, dtype):0{dtype.bits // 4}X}"
@@ -58,4 +59,4 @@ def cpp_literal(const: Const) -> str:
     number = int(value)
     if number == -(2**63):
         return "INT64_MIN"
-    return f"{dtype.cpp}{{{number}}}"
+    return f"{dtype.cpp}{{{number}{'u' if dtype.is_unsigned else ''}}}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from pypto.codegen.pto_text import PtoText
-from pypto.ir.dtypes import BF16, BOOL, FP16, FP32, INDEX, INT32, UINT8, DataType
+from pypto.ir.dtypes import BF16, BOOL, FP16, FP32, INDEX, DataType
 from pypto.ir.nodes import Const, Op, ScalarType, Span
 from pypto.ir.ops import OPS
 from pypto.ir.typing_rules import type_of
@@ -18,7 +18,10 @@ def emit_scalar(text: PtoText, op: Op, values: tuple[str, ...]) -> str:
     source = type_of(op.operands[0]).dtype
     if op.op == "scalar.cast":
         assert isinstance(op.result.type, ScalarType)
-        return _convert(text, values[0], source, op.result.type.dtype, op.span)
+        target, mode = op.result.type.dtype, op.attrs.get("mode")
+        if mode is not None:
+            return _rounded(text, values[0], source, target, f"pto.cast_{mode}", op)
+        return _convert(text, values[0], source, target, op.span)
     special = _SPECIAL.get((op.op, source.is_float))
     if special is not None:
         return special(text, values, source, op.span)
@@ -73,6 +76,16 @@ _SPECIAL: Mapping[tuple[str, bool], Special] = MappingProxyType(
 )
 
 
+def _rounded(
+    text: PtoText, value: str, source: DataType, target: DataType, mnemonic: str, op: Op
+) -> str:
+    if source == target:
+        return value
+    result = text.new("cast")
+    text.line(f"{result} = {mnemonic} {value} : {source.pto} to {target.pto}", op.span)
+    return result
+
+
 def _convert(text: PtoText, value: str, source: DataType, target: DataType, span: Span) -> str:
     for mnemonic, via in _steps(source, target):
         result = text.new("cast")
@@ -93,10 +106,10 @@ def _steps(source: DataType, target: DataType) -> tuple[tuple[str, DataType], ..
         grows = source.bits < target.bits
         return (("arith.extf" if grows else "arith.truncf", target),)
     if target.is_float:
-        return (("arith.uitofp" if source == UINT8 else "arith.sitofp", target),)
+        return (("arith.uitofp" if source.is_unsigned else "arith.sitofp", target),)
     if source.is_float:
-        if target == UINT8:
-            return (("arith.fptosi", INT32), ("arith.trunci", target))
+        if target.is_unsigned:
+            return (("pto.cast_trunc", target),)
         return (("arith.fptosi", target),)
     if INDEX in (source, target):
         return (("arith.index_cast", target),)
@@ -104,4 +117,4 @@ def _steps(source: DataType, target: DataType) -> tuple[tuple[str, DataType], ..
         return (("arith.index_cast", INDEX), ("arith.index_cast", target))
     if source.bits > target.bits:
         return (("arith.trunci", target),)
-    return (("arith.extui" if source == UINT8 else "arith.extsi", target),)
+    return (("arith.extui" if source.is_unsigned else "arith.extsi", target),)

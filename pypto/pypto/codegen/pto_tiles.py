@@ -7,9 +7,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pypto.codegen.abi import PLACES
-from pypto.ir.dtypes import DataType
+from pypto.ir.dtypes import INDEX, DataType
 from pypto.ir.nodes import AtomicType, Const, Op, Operand, TileType, Var
 from pypto.ir.ops import OPS
+from pypto.ir.typing_rules import COMPARISONS
 from pypto.ir.window_rules import region_valid
 
 if TYPE_CHECKING:
@@ -61,9 +62,21 @@ def _elementwise(writer: KernelWriter, op: Op) -> None:
 
 def _reversed_scalar(writer: KernelWriter, op: Op) -> None:
     """A scalar on the left, which these instructions take first."""
-    tile, scalar = op.operands
-    mnemonic = {"tile.rsubs": "tsubs", "tile.rdivs": "tdivs"}[op.op]
-    _instruction(writer, op, (scalar, tile), writer.valid(_var(tile)), mnemonic=mnemonic)
+    *mask, tile, scalar = op.operands
+    mnemonic = {"tile.rsubs": "tsubs", "tile.rdivs": "tdivs", "tile.rsels": "tsels"}[op.op]
+    _instruction(writer, op, (*mask, scalar, tile), writer.valid(_var(tile)), mnemonic=mnemonic)
+
+
+def _selected(writer: KernelWriter, op: Op) -> None:
+    valid = writer.valid(_var(op.operands[1]))
+    _instruction(writer, op, op.operands, valid, mnemonic=OPS[op.op].mnemonic or "tsels")
+
+
+def _compared(writer: KernelWriter, op: Op) -> None:
+    kind = op.attrs["cmp_type"]
+    assert isinstance(kind, int)
+    attribute = f" {{cmpMode = #pto<cmp {COMPARISONS[kind].upper()}>}}"
+    _instruction(writer, op, op.operands, writer.valid(_var(op.operands[0])), attribute=attribute)
 
 
 def _row_reduction(writer: KernelWriter, op: Op) -> None:
@@ -78,13 +91,13 @@ def _col_reduction(writer: KernelWriter, op: Op) -> None:
 
 def _transpose(writer: KernelWriter, op: Op) -> None:
     rows, cols = writer.valid(_var(op.operands[0]))
-    _instruction(writer, op, op.operands, (cols, rows))
+    _instruction(writer, op, op.operands, (cols, rows), mnemonic="ttrans")
 
 
 def _fillpad(writer: KernelWriter, op: Op) -> None:
     pad = op.attrs["pad"]
     assert isinstance(pad, str)
-    _instruction(writer, op, op.operands, (None, None), pad=pad)
+    _instruction(writer, op, op.operands, (None, None), mnemonic="tfillpad", pad=pad)
 
 
 def _expand(writer: KernelWriter, op: Op) -> None:
@@ -96,6 +109,26 @@ def _matmul(writer: KernelWriter, op: Op) -> None:
     left, right = op.operands
     valid = (writer.valid(_var(left))[0], writer.valid(_var(right))[1])
     _instruction(writer, op, op.operands, valid)
+
+
+def _matmul_init(writer: KernelWriter, op: Op) -> None:
+    """One of two products into the same accumulator."""
+    acc, condition, left, right = op.operands
+    result = _var(op.result)
+    names = [writer.tile(o) for o in (acc, left, right)]
+    types = [writer.type(o) for o in (acc, left, right)]
+    target = writer.define(result, writer.address(op), writer.valid(_var(acc)))
+    out = f"outs({target} : {writer.type(result)})"
+    text = writer.text
+    text.line(f"scf.if {writer.scalar(condition)} {{")
+    with text.block():
+        ins = f"{', '.join(names[1:])} : {', '.join(types[1:])}"
+        text.line(f"pto.tmatmul ins({ins}) {out}", op.span)
+    text.line("} else {")
+    with text.block():
+        ins = f"{', '.join(names)} : {', '.join(types)}"
+        text.line(f"pto.tmatmul.acc ins({ins}) {out}", op.span)
+    text.line("}", op.span)
 
 
 def _cast(writer: KernelWriter, op: Op) -> None:
@@ -197,6 +230,14 @@ def _assemble(writer: KernelWriter, op: Op) -> None:
     _instruction(writer, op, (target, source, *offsets), writer.valid(_var(target)))
 
 
+def _set_validshape(writer: KernelWriter, op: Op) -> None:
+    """A slice from the first element on: what is valid in the source does not bind it."""
+    source, *bounds = op.operands
+    zero = Const(0, INDEX)
+    valid = (writer.scalar(bounds[0]), writer.scalar(bounds[1]))
+    _instruction(writer, op, (source, zero, zero), valid, mnemonic="textract")
+
+
 def _create(writer: KernelWriter, op: Op) -> None:
     writer.define(_var(op.result), writer.address(op))
 
@@ -226,6 +267,15 @@ _FORMS: Mapping[str, Emitter] = MappingProxyType(
         "tile.col_expand": _expand,
         "tile.rsubs": _reversed_scalar,
         "tile.rdivs": _reversed_scalar,
+        "tile.rsels": _reversed_scalar,
+        "tile.sel": _selected,
+        "tile.sels": _selected,
+        "tile.cmp": _compared,
+        "tile.cmps": _compared,
+        "tile.matmul_init": _matmul_init,
+        "tile.transpose_view": _transpose,
+        "tile.fillpad_expand": _fillpad,
+        "tile.set_validshape": _set_validshape,
         "tile.row_max": _row_reduction,
         "tile.row_sum": _row_reduction,
         "tile.row_min": _row_reduction,

@@ -1,260 +1,31 @@
-"""The rows of the table of operations that exist on tiles and on tensors alike.
+"""Rows of the table of operations that exist on tiles and on tensors alike.
 
 :mod:`pypto.ir.op_rows` makes an operation of each family out of each.
 """
 
 from __future__ import annotations
 
-from pypto.ir import product_rules
-from pypto.ir import typing_rules as rules
+from dataclasses import dataclass
+
+from pypto.ir.element_sets import Elements
 from pypto.ir.typing_rules import Infer
 
-COMPUTE: tuple[tuple[str, int, Infer, str, str, str], ...] = (
-    # name, shaped operands, rule, mnemonic, reference, meaning
-    ("add", 2, rules.binary(), "tadd", "x0 + x1", "Elementwise sum."),
-    ("sub", 2, rules.binary(), "tsub", "x0 - x1", "Elementwise difference."),
-    ("mul", 2, rules.binary(), "tmul", "x0 * x1", "Elementwise product."),
-    ("div", 2, rules.binary(floats_only=True), "tdiv", "x0 / x1", "Elementwise quotient."),
-    ("maximum", 2, rules.binary(), "tmax", "torch.maximum(x0, x1)", "The larger of each pair."),
-    ("minimum", 2, rules.binary(), "tmin", "torch.minimum(x0, x1)", "The smaller of each pair."),
-    ("exp", 1, rules.unary(floats_only=True), "texp", "torch.exp(x0)", "Exponential."),
-    ("log", 1, rules.unary(floats_only=True), "tlog", "torch.log(x0)", "Natural logarithm."),
-    ("sqrt", 1, rules.unary(floats_only=True), "tsqrt", "torch.sqrt(x0)", "Square root."),
-    ("rsqrt", 1, rules.unary(floats_only=True), "trsqrt", "torch.rsqrt(x0)", "1 / sqrt(x)."),
-    ("recip", 1, rules.unary(floats_only=True), "trecip", "torch.reciprocal(x0)", "1 / x."),
-    ("sin", 1, rules.unary(floats_only=True), "tsin", "torch.sin(x0)", "Sine."),
-    ("cos", 1, rules.unary(floats_only=True), "tcos", "torch.cos(x0)", "Cosine."),
-    ("relu", 1, rules.unary(signed=True), "trelu", "torch.relu(x0)", "max(x, 0)."),
-    ("neg", 1, rules.unary(signed=True), "tneg", "-x0", "Negation."),
-    ("abs", 1, rules.unary(signed=True), "tabs", "torch.abs(x0)", "Absolute value."),
-    ("fmod", 2, rules.binary(), "tfmod", "torch.fmod(x0, x1)", "Remainder with the sign of x0."),
-    ("and_", 2, rules.binary(ints_only=True), "tand", "x0 & x1", "Bitwise and."),
-    ("or_", 2, rules.binary(ints_only=True), "tor", "x0 | x1", "Bitwise or."),
-    ("xor", 2, rules.binary(ints_only=True), "txor", "x0 ^ x1", "Bitwise exclusive or."),
-    ("shl", 2, rules.binary(ints_only=True), "tshl", "x0 << x1", "Shifted left."),
-    ("shr", 2, rules.binary(ints_only=True), "tshr", "x0 >> x1", "Shifted right, sign kept."),
-    ("not_", 1, rules.unary(ints_only=True), "tnot", "~x0", "Every bit turned over."),
-    (
-        "row_expand",
-        2,
-        rules.row_expand(),
-        "trowexpand",
-        "x1.expand_as(x0)",
-        "The column x1 repeated to the shape of x0.",
-    ),
-    (
-        "row_expand_add",
-        2,
-        rules.row_expand(),
-        "trowexpandadd",
-        "x0 + x1",
-        "[M, N] plus one value a row.",
-    ),
-    (
-        "row_expand_sub",
-        2,
-        rules.row_expand(),
-        "trowexpandsub",
-        "x0 - x1",
-        "[M, N] minus one value a row.",
-    ),
-    (
-        "row_expand_mul",
-        2,
-        rules.row_expand(),
-        "trowexpandmul",
-        "x0 * x1",
-        "[M, N] times one value a row.",
-    ),
-    (
-        "row_expand_div",
-        2,
-        rules.row_expand(floats_only=True),
-        "trowexpanddiv",
-        "x0 / x1",
-        "[M, N] divided by one value a row.",
-    ),
-    (
-        "row_expand_max",
-        2,
-        rules.row_expand(),
-        "trowexpandmax",
-        "torch.maximum(x0, x1)",
-        "The larger of [M, N] and one value a row.",
-    ),
-    (
-        "row_expand_min",
-        2,
-        rules.row_expand(),
-        "trowexpandmin",
-        "torch.minimum(x0, x1)",
-        "The smaller of [M, N] and one value a row.",
-    ),
-    (
-        "row_expand_expdif",
-        2,
-        rules.row_expand(floats_only=True),
-        "trowexpandexpdif",
-        "torch.exp(x0 - x1)",
-        "exp([M, N] minus one value a row).",
-    ),
-    (
-        "col_expand",
-        2,
-        rules.col_expand(needs_target_values=False),
-        "tcolexpand",
-        "x1.expand_as(x0)",
-        "The row x1 repeated to the shape of x0.",
-    ),
-    (
-        "col_expand_add",
-        2,
-        rules.col_expand(),
-        "tcolexpandadd",
-        "x0 + x1",
-        "[M, N] plus one value a column.",
-    ),
-    (
-        "col_expand_sub",
-        2,
-        rules.col_expand(),
-        "tcolexpandsub",
-        "x0 - x1",
-        "[M, N] minus one value a column.",
-    ),
-    (
-        "col_expand_mul",
-        2,
-        rules.col_expand(),
-        "tcolexpandmul",
-        "x0 * x1",
-        "[M, N] times one value a column.",
-    ),
-    (
-        "col_expand_div",
-        2,
-        rules.col_expand(floats_only=True),
-        "tcolexpanddiv",
-        "x0 / x1",
-        "[M, N] divided by one value a column.",
-    ),
-    (
-        "col_expand_max",
-        2,
-        rules.col_expand(),
-        "tcolexpandmax",
-        "torch.maximum(x0, x1)",
-        "The larger of [M, N] and one value a column.",
-    ),
-    (
-        "col_expand_min",
-        2,
-        rules.col_expand(),
-        "tcolexpandmin",
-        "torch.minimum(x0, x1)",
-        "The smaller of [M, N] and one value a column.",
-    ),
-    ("col_max", 1, rules.col_reduce, "tcolmax", "x0.amax(0, keepdim=True)", "Largest a column."),
-    ("col_min", 1, rules.col_reduce, "tcolmin", "x0.amin(0, keepdim=True)", "Smallest a column."),
-    ("col_sum", 1, rules.col_reduce, "tcolsum", "x0.sum(0, keepdim=True)", "Sum of each column."),
-    ("col_prod", 1, rules.col_reduce, "tcolprod", "x0.prod(0, keepdim=True)", "Product a column."),
-    (
-        "matmul",
-        2,
-        product_rules.matmul,
-        "tmatmul",
-        "x0.float() @ x1.float()",
-        "Matrix product, accumulated in fp32 (int32 for int8).",
-    ),
-    (
-        "matmul_acc",
-        3,
-        product_rules.matmul_acc,
-        "tmatmul.acc",
-        "x0 + x1.float() @ x2.float()",
-        "A matrix product added to an accumulator.",
-    ),
-    ("concat", 2, rules.concat, "tconcat", "torch.cat((x0, x1), dim=1)", "Columns side by side."),
-)
 
-WITH_SCALAR: tuple[tuple[str, Infer, str, str, str], ...] = (
-    ("adds", rules.with_scalar(), "tadds", "x0 + x1", "Every element plus a scalar."),
-    ("subs", rules.with_scalar(), "tsubs", "x0 - x1", "Every element minus a scalar."),
-    ("muls", rules.with_scalar(), "tmuls", "x0 * x1", "Every element times a scalar."),
-    (
-        "divs",
-        rules.with_scalar(floats_only=True),
-        "tdivs",
-        "x0 / x1",
-        "Every element divided by a scalar.",
-    ),
-    ("maxs", rules.with_scalar(), "tmaxs", "x0.clamp(min=x1)", "The larger of element and scalar."),
-    ("mins", rules.with_scalar(), "tmins", "x0.clamp(max=x1)", "The smaller of both."),
-    ("rsubs", rules.with_scalar(), "", "x1 - x0", "A scalar minus every element."),
-    (
-        "rdivs",
-        rules.with_scalar(floats_only=True),
-        "tdivs",
-        "x1 / x0",
-        "A scalar divided by every element.",
-    ),
-    ("fmods", rules.with_scalar(), "tfmods", "torch.fmod(x0, x1)", "Remainder, sign of x0."),
-    ("ands", rules.with_scalar(ints_only=True), "tands", "x0 & x1", "Bitwise and."),
-    ("ors", rules.with_scalar(ints_only=True), "tors", "x0 | x1", "Bitwise or."),
-    ("xors", rules.with_scalar(ints_only=True), "txors", "x0 ^ x1", "Bitwise exclusive or."),
-    ("shls", rules.with_scalar(ints_only=True), "tshls", "x0 << x1", "Shifted left."),
-    ("shrs", rules.with_scalar(ints_only=True), "tshrs", "x0 >> x1", "Shifted right, sign kept."),
-    (
-        "lrelu",
-        rules.with_scalar(floats_only=True),
-        "tlrelu",
-        "torch.where(x0 > 0, x0, x0 * x1)",
-        "x where positive, x times the slope elsewhere.",
-    ),
-)
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One operation of both families.
 
-# Operations with a temporary tile, which programs may leave out.
-WITH_SCRATCH: tuple[tuple[str, int, Infer, str, str, str], ...] = (
-    # columns as in COMPUTE; the temporary tile is not counted
-    (
-        "row_max",
-        1,
-        rules.row_reduce,
-        "trowmax",
-        "x0.amax(dim=1, keepdim=True)",
-        "The largest of each row.",
-    ),
-    (
-        "row_sum",
-        1,
-        rules.row_reduce,
-        "trowsum",
-        "x0.sum(dim=1, keepdim=True)",
-        "The sum of each row.",
-    ),
-    (
-        "row_min",
-        1,
-        rules.row_reduce,
-        "trowmin",
-        "x0.amin(dim=1, keepdim=True)",
-        "The smallest of each row.",
-    ),
-    (
-        "row_prod",
-        1,
-        rules.row_reduce,
-        "trowprod",
-        "x0.prod(dim=1, keepdim=True)",
-        "The product of each row.",
-    ),
-    ("transpose", 1, rules.transpose, "ttrans", "x0.t()", "Rows and columns exchanged."),
-    (
-        "prelu",
-        2,
-        rules.with_slopes,
-        "tprelu",
-        "torch.where(x0 > 0, x0, x0 * x1)",
-        "x0 where positive, x0 times the slope x1 elsewhere.",
-    ),
-)
+    ``operands`` has a letter for each: ``x`` a tile or a tensor, ``s`` a scalar, ``i`` integer
+    scalars, ``t`` a temporary tile, which tensor operations do without. The other columns are
+    those of :class:`pypto.ir.op_spec.OpSpec`.
+    """
+
+    name: str
+    operands: str
+    elements: Elements
+    infer: Infer
+    mnemonic: str
+    reference: str
+    doc: str
+    attrs: tuple[str, ...] = ()
+    in_place: tuple[int, ...] = ()

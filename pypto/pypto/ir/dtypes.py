@@ -53,6 +53,11 @@ class DataType:
         """Whether it is an integer type, counting ``INDEX`` and not ``BOOL``."""
         return not self.is_float and self.name not in ("bool", "task_id")
 
+    @property
+    def is_unsigned(self) -> bool:
+        """Whether it is an integer type without negative numbers."""
+        return self.name.startswith("uint")
+
 
 FP32 = DataType("fp32", 32, "f32", "float", 0)
 FP16 = DataType("fp16", 16, "f16", "half", 1)
@@ -62,6 +67,9 @@ INT8 = DataType("int8", 8, "i8", "int8_t", 4)
 UINT8 = DataType("uint8", 8, "ui8", "uint8_t", 5)
 BF16 = DataType("bfloat16", 16, "bf16", "bfloat16_t", 6)
 INT64 = DataType("int64", 64, "i64", "int64_t", 7)
+UINT16 = DataType("uint16", 16, "ui16", "uint16_t", 9)
+UINT32 = DataType("uint32", 32, "ui32", "uint32_t", 10)
+UINT64 = DataType("uint64", 64, "ui64", "uint64_t", 11)
 BOOL = DataType("bool", 1, "i1", "bool", 8)
 # A size or an offset: 64 bits everywhere, so the tensor ABI has no code of its own for it.
 INDEX = DataType("index", 64, "index", "int64_t", 7)
@@ -77,6 +85,9 @@ DTYPES: tuple[DataType, ...] = (
     INT32,
     INT64,
     UINT8,
+    UINT16,
+    UINT32,
+    UINT64,
     BOOL,
     INDEX,
 )
@@ -92,6 +103,9 @@ _TORCH_NAMES: dict[str, str] = {
     "int32": "int32",
     "int64": "int64",
     "uint8": "uint8",
+    "uint16": "uint16",
+    "uint32": "uint32",
+    "uint64": "uint64",
     "bool": "bool",
     "index": "int64",
 }
@@ -103,5 +117,8 @@ INT_RANGES: dict[str, tuple[int, int]] = {
     "int32": (-(2**31), 2**31 - 1),
     "int64": (-(2**63), 2**63 - 1),
     "uint8": (0, 2**8 - 1),
+    "uint16": (0, 2**16 - 1),
+    "uint32": (0, 2**32 - 1),
+    "uint64": (0, 2**64 - 1),
     "index": (-(2**63), 2**63 - 1),
 }

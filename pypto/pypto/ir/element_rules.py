@@ -93,4 +93,5 @@ def element_rows() -> Iterator[OpSpec]:
             "store_scalar" * (family == "tile"),
             "",
             "One element takes a scalar's value; the result is the first operand afterwards.",
+            in_place=(0,),
         )

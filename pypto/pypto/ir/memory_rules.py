@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from pypto.ir.dtypes import BF16, BOOL, FP16, FP32, INDEX, INT8, INT16, INT32, DataType
+from pypto.ir.dtypes import BF16, FP16, FP32, INDEX, INT8, INT16, INT32, TASK_ID, DataType
 from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import (
     AtomicType,
@@ -64,7 +64,7 @@ def _dtype(attrs: Mapping[str, AttrValue]) -> DataType:
     dtype = attrs["dtype"]
     if not isinstance(dtype, DataType):
         raise IrTypeError(f"dtype must be an element type such as pl.FP32, not {dtype!r}")
-    if dtype in (BOOL, INDEX):
+    if dtype in (INDEX, TASK_ID):
         raise IrTypeError(f"cannot hold {dtype} elements")
     return dtype
 
@@ -163,8 +163,6 @@ def tensor_slice(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) ->
     tensor, shape, drop = axis_tensor(operands), attrs["shape"], attrs["drop"]
     assert isinstance(shape, tuple) and isinstance(drop, tuple)
     extents = _region_extents(tensor, shape)
-    if tensor.dtype == BOOL:
-        raise IrTypeError(f"cannot load a {show_type(tensor)}; keep masks in pl.INT8 or pl.FP32")
     for axis in drop:
         if not isinstance(axis, int) or not 0 <= axis < len(extents) or extents[axis] != 1:
             raise IrTypeError(f"cannot drop axis {axis} of a region of {show_tuple(extents)}")
@@ -313,8 +311,6 @@ def tile_load(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Ty
     tensor, shape, space = axis_tensor(operands), tile_extents(attrs), _space(attrs)
     if space not in _LOAD_SPACES:
         raise IrTypeError(f"cannot load into {space.name}; load into Vec or Mat, then use pl.move")
-    if tensor.dtype == BOOL:
-        raise IrTypeError(f"cannot load a {show_type(tensor)}; keep masks in pl.INT8 or pl.FP32")
     rest = list(operands[1:])
     valid: tuple[int | None, int | None] = shape
     if attrs["has_valid"]:

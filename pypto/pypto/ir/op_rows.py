@@ -6,8 +6,12 @@ from collections.abc import Iterator
 
 from pypto.ir import memory_rules, scalar_rules, view_rules, window_rules
 from pypto.ir import typing_rules as rules
-from pypto.ir.compute_rows import COMPUTE, WITH_SCALAR, WITH_SCRATCH
+from pypto.ir.axis_rows import EXPANSIONS, REDUCTIONS
+from pypto.ir.compute_rows import Row
 from pypto.ir.element_rules import element_rows
+from pypto.ir.element_sets import STORED
+from pypto.ir.elementwise_rows import BINARY, MASKS, UNARY, WITH_SCALAR
+from pypto.ir.matrix_rows import PRODUCTS, RESHAPED
 from pypto.ir.op_spec import OperandKind, OpSpec
 from pypto.ir.scheduling_rules import scheduling_rows
 from pypto.ir.typing_rules import Infer
@@ -47,47 +51,44 @@ _SCALARS: tuple[tuple[str, int, Infer, str, str, str], ...] = (
 )
 
 
+def _of_family(row: Row, family: OperandKind) -> OpSpec:
+    """The operation on tiles, or on tensors, that a row describes."""
+    on_tiles = family is _TILE
+    kinds = {"x": family, "s": _SCALAR, "i": _INDICES, "t": OperandKind.SCRATCH}
+    letters = row.operands if on_tiles else row.operands.replace("t", "")
+    return OpSpec(
+        f"{'tile' if on_tiles else 'tensor'}.{row.name}",
+        tuple(kinds[letter] for letter in letters),
+        row.attrs,
+        row.infer,
+        # Tensor forms are lowered before any .pto text exists.
+        row.mnemonic if on_tiles else "",
+        row.reference,
+        row.doc,
+        scratch="t" in letters,
+        elements=row.elements,
+        in_place=row.in_place,
+    )
+
+
 def rows() -> Iterator[OpSpec]:
     """Every operation, in the order of the table."""
-    for kind, prefix in ((_TILE, "tile"), (_TENSOR, "tensor")):
-        pto = prefix == "tile"  # tensor forms are lowered before any .pto text exists
-        for name, count, infer, mnemonic, reference, doc in COMPUTE:
-            yield OpSpec(
-                f"{prefix}.{name}", (kind,) * count, (), infer, mnemonic * pto, reference, doc
-            )
-        for name, infer, mnemonic, reference, doc in WITH_SCALAR:
-            yield OpSpec(
-                f"{prefix}.{name}", (kind, _SCALAR), (), infer, mnemonic * pto, reference, doc
-            )
-        for name, count, infer, mnemonic, reference, doc in WITH_SCRATCH:
-            yield OpSpec(
-                f"{prefix}.{name}",
-                (kind,) * count + (OperandKind.SCRATCH,) * pto,
-                (),
-                infer,
-                mnemonic * pto,
-                reference,
-                doc,
-                scratch=pto,
-            )
-        yield OpSpec(
-            f"{prefix}.fillpad",
-            (kind,),
-            ("pad",),
-            rules.fillpad,
-            "tfillpad" * pto,
-            "",
-            "The valid region with zeros, or the largest or smallest finite values, around it.",
-        )
-        yield OpSpec(
-            f"{prefix}.cast",
-            (kind,),
-            ("dtype", "mode"),
-            rules.cast,
-            "tcvt" * pto,
-            "x0.to(dtype)",  # for mode rint; the other modes round before they convert
-            "Elements converted to another type.",
-        )
+    for row in (
+        *(*BINARY, *WITH_SCALAR, *UNARY, *MASKS),
+        *(*REDUCTIONS, *EXPANSIONS, *RESHAPED, *PRODUCTS),
+    ):
+        yield _of_family(row, _TILE)
+        yield _of_family(row, _TENSOR)
+    yield OpSpec(
+        "tile.transpose_view",
+        (_TILE,),
+        (),
+        rules.transpose_view,
+        "",
+        "x0.t()",
+        "Rows and columns exchanged in Vec or in Mat.",
+        elements=STORED,
+    )
     yield OpSpec(
         "tile.reshape",
         (_TILE,),
@@ -203,6 +204,7 @@ def rows() -> Iterator[OpSpec]:
         "tmov",
         "x0",
         "The same tile in another memory space.",
+        in_place=(0,),
     )
     yield OpSpec(
         "tile.slice",
@@ -222,6 +224,7 @@ def rows() -> Iterator[OpSpec]:
         "tinsert",
         "",
         "The first operand with the valid region of the last one written at the offsets.",
+        in_place=(0,),
     )
     yield OpSpec(
         "tile.create",
@@ -261,5 +264,7 @@ def rows() -> Iterator[OpSpec]:
         scalar_rules.convert,
         "",
         "",
-        "A scalar converted to another type; floats go to integers towards zero.",
+        "A scalar converted to another type: floats go to integers towards zero and integers wrap; "
+        "with a mode it is rounded as that says and saturates.",
+        optional=("mode",),
     )

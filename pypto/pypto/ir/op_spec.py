@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from pypto.ir.element_sets import Elements
 from pypto.ir.typing_rules import Infer
 
 
@@ -25,7 +26,9 @@ class OpSpec:
 
     ``mnemonic`` is its ``.pto`` operation, and ``float_mnemonic`` the one for floating point
     scalars; empty where the operation has no single counterpart. ``scratch`` says that the
-    ``.pto`` operation takes a temporary tile like its first operand.
+    ``.pto`` operation takes a temporary tile like its first operand. ``elements`` are the element
+    types of its last tile or tensor. ``optional`` are attributes that may be absent. ``in_place``
+    lists operands over which the result may be written, element by element.
     """
 
     name: str
@@ -38,6 +41,8 @@ class OpSpec:
     scratch: bool = False
     optional: tuple[str, ...] = ()  # attributes that need not be there
     float_mnemonic: str = ""
+    elements: Elements | None = None
+    in_place: tuple[int, ...] = ()
 
     @property
     def public_name(self) -> str:
@@ -64,6 +69,11 @@ _PUBLIC |= {
     "xors": "xor",
     "shls": "shl",
     "shrs": "shr",
+    "cmps": "cmp",
+    "sels": "sel",
+    "rsels": "sel",
+    "matmul_init": "matmul_acc",
+    "transpose_view": "tile.transpose_view",
 }
 _PUBLIC |= {name: f"tile.{name}" for name in ("get_block_idx", "get_block_num")}
 _PUBLIC |= {

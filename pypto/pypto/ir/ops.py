@@ -84,6 +84,22 @@ def infer_result(name: str, operands: Sequence[Operand], attrs: Mapping[str, Att
             f"{spec.public_name}: takes the attributes {sorted(spec.attrs)}, got {sorted(attrs)}"
         )
     try:
+        _check_elements(spec, operands)
         return spec.infer(operands, attrs)
     except IrTypeError as error:
         raise IrTypeError(f"{spec.public_name}: {error}") from None
+
+
+def _check_elements(spec: OpSpec, operands: Sequence[Operand]) -> None:
+    """The last tile or tensor that is not a scratch tile has an element type that fits."""
+    if spec.elements is None:
+        return
+    worked_on = next(
+        type_of(operand)
+        for kind, operand in reversed(tuple(zip(spec.operands, operands, strict=False)))
+        if kind in (OperandKind.TILE, OperandKind.TENSOR)
+    )
+    if worked_on.dtype not in spec.elements:
+        raise IrTypeError(
+            f"{spec.elements.demand} a {show_type(worked_on)}; {spec.elements.remedy}"
+        )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pypto.ir.dtypes import BF16, FP16, FP32, INT8, INT32, DataType
+from pypto.ir.dtypes import BOOL, FP32, INT32, DataType
 from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import (
     ArrayType,
     AttrValue,
+    Dim,
     MemorySpace,
     Operand,
     ScalarType,
@@ -27,7 +28,24 @@ from pypto.ir.typing_rules import (
     valid_of,
 )
 
-_MATMUL_DTYPES = (FP32, FP16, BF16, INT8)
+
+def _matrix(factor: Shaped, index: int) -> tuple[Dim, Dim]:
+    """The last two extents; a tensor may have more in front, a batch of matrices."""
+    if len(factor.shape) < 2:
+        rank2(factor, index)
+    return factor.shape[-2], factor.shape[-1]
+
+
+def batch_of(left: TensorType, right: TensorType) -> tuple[Dim, ...]:
+    """The extents in front of the matrices of a product, which broadcast as numpy's do."""
+    rank = max(len(left.shape), len(right.shape))
+    a, b = (((1,) * (rank - len(f.shape)) + f.shape)[:-2] for f in (left, right))
+    if any(x not in (1, y) and y != 1 for x, y in zip(a, b, strict=True)):
+        raise IrTypeError(
+            f"the extents in front of the matrices do not fit: {show_shape(left.shape)} x "
+            f"{show_shape(right.shape)}"
+        )
+    return tuple(y if x == 1 else x for x, y in zip(a, b, strict=True))
 
 
 def _product(operands: Sequence[Operand], first: int) -> tuple[Shaped, Shaped, DataType]:
@@ -44,7 +62,7 @@ def _product(operands: Sequence[Operand], first: int) -> tuple[Shaped, Shaped, D
                 f"argument {index + 1} is a {show_type(side)}; it must be in Mat or {own.name}: "
                 "load it with target_memory=pl.Mem.Mat"
             )
-    (rows, inner), (inner2, cols) = rank2(left, first), rank2(right, first + 1)
+    (rows, inner), (inner2, cols) = _matrix(left, first), _matrix(right, first + 1)
     if inner != inner2:
         raise IrTypeError(
             f"inner dimensions differ: {show_shape((rows, inner))} x {show_shape((inner2, cols))} "
@@ -52,9 +70,6 @@ def _product(operands: Sequence[Operand], first: int) -> tuple[Shaped, Shaped, D
             f"{show_shape((inner2,))[1:-1]} rows on the right)"
         )
     same_dtype(left, right)
-    if left.dtype not in _MATMUL_DTYPES:
-        names = ", ".join(str(d) for d in _MATMUL_DTYPES)
-        raise IrTypeError(f"cannot multiply {left.dtype} matrices; use one of {names}")
     if not static_agree((valid_of(left)[1],), (valid_of(right)[0],)):
         raise IrTypeError(
             f"valid inner dimensions differ: {show_shape(valid_of(left))} x "
@@ -67,7 +82,8 @@ def matmul(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """``[M, K] x [K, N]``, accumulated in fp32 or int32."""
     left, right, dtype = _product(operands, 0)
     if isinstance(left, TensorType):
-        return TensorType((left.shape[0], right.shape[1]), dtype)
+        assert isinstance(right, TensorType)
+        return TensorType((*batch_of(left, right), left.shape[-2], right.shape[-1]), dtype)
     assert isinstance(right, TileType)
     valid = (left.valid[0], right.valid[1])
     return TileType((left.shape[0], right.shape[1]), dtype, MemorySpace.Acc, valid)
@@ -76,11 +92,12 @@ def matmul(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
 def matmul_acc(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """``acc + l @ r``."""
     acc = type_of(operands[0])
-    left, right, dtype = _product(operands, 1)
-    wanted: Type = matmul(operands[1:], attrs)
+    left, _right, dtype = _product(operands, 1)
+    wanted = matmul(operands[1:], attrs)
+    assert isinstance(wanted, TileType | TensorType)
     if not isinstance(acc, TileType | TensorType) or type(acc) is not type(left):
         raise IrTypeError(f"argument 1 must be a {show_type(wanted)}, but is a {show_type(acc)}")
-    if acc.shape != (left.shape[0], right.shape[1]) or acc.dtype != dtype:
+    if acc.shape != wanted.shape or acc.dtype != dtype:
         raise IrTypeError(f"argument 1 must be a {show_type(wanted)}, but is a {show_type(acc)}")
     if isinstance(acc, TileType) and acc.space is not MemorySpace.Acc:
         raise IrTypeError(
@@ -88,3 +105,11 @@ def matmul_acc(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> T
             "pl.create_tile(..., target_memory=pl.Mem.Acc)"
         )
     return acc
+
+
+def matmul_init(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """``l @ r`` if the second operand holds, else ``acc + l @ r``."""
+    condition = type_of(operands[1])
+    if condition.dtype != BOOL:
+        raise IrTypeError(f"init_cond must be a truth value, but is a {show_type(condition)}")
+    return matmul_acc((operands[0], *operands[2:]), attrs)

@@ -92,7 +92,11 @@ def negate(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
 
 
 def convert(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
-    """The same number in ``attrs['dtype']``; floats go to integers towards zero, True is 1."""
+    """The same number in ``attrs['dtype']``; True is 1.
+
+    Floats go to integers towards zero and integers wrap, or, with a ``mode``, numbers are rounded
+    as it says and saturate.
+    """
     source, dtype = _scalar(operands[0], 0).dtype, attrs["dtype"]
     assert isinstance(dtype, DataType)
     if dtype == BOOL or TASK_ID in (source, dtype):

@@ -141,11 +141,25 @@ def _shaped(name: str) -> Spelling:
 def _cast(op: Op, operands: Texts) -> str:
     dtype = spelled_attribute(op.attrs["dtype"])
     function = "pl.cast" if op.op == "scalar.cast" else f"pl.{op.op}"
-    return _call(function, [operands[0], dtype, *_keywords(op, "dtype")])
+    plain = [] if "mode" in op.attrs else ["mode=None"]
+    return _call(function, [operands[0], dtype, *_keywords(op, "dtype"), *plain])
 
 
 def _transpose(op: Op, operands: Texts) -> str:
-    return _call(f"pl.{op.op}", [operands[0], "0", "1", *operands[1:], *_keywords(op)])
+    axes = [spelled_attribute(op.attrs[name]) for name in ("axis1", "axis2")]
+    return _call(f"pl.{op.op}", [operands[0], *axes, *_keywords(op, "axis1", "axis2")])
+
+
+def _fillpad_expand(op: Op, operands: Texts) -> str:
+    pad, shape = f"pl.PadValue.{op.attrs['pad']}", spelled_attribute(op.attrs["shape"])
+    return _call(f"pl.{op.op}", [operands[0], shape, pad, *_keywords(op, "pad", "shape")])
+
+
+def _matmul_init(op: Op, operands: Texts) -> str:
+    acc, condition, *factors = operands
+    family = op.op.split(".")[0]
+    arguments = [acc, *factors, f"init_cond={condition}", *_keywords(op)]
+    return _call(f"pl.{family}.matmul_acc", arguments)
 
 
 def _fillpad(op: Op, operands: Texts) -> str:
@@ -253,12 +267,12 @@ _SPELLINGS: Mapping[str, Spelling] = MappingProxyType(
         "tile.reshape": _shaped("pl.tile.reshape"),
         "tensor.reshape": _shaped("pl.tensor.reshape"),
         "tensor.full": _shaped("pl.tensor.full"),
-        "tile.slice": _tile_slice,
-        "tile.assemble": _tile_assemble,
         "tensor.slice": _slice,
         "tensor.view": _view,
         "tensor.create": _create,
         "tensor.assemble": _assemble,
+        "tile.slice": _tile_slice,
+        "tile.assemble": _tile_assemble,
         "task.none": lambda op, operands: "None",
         "scalar.cast": _cast,
         "scalar.min": _renamed("pl.min"),
@@ -273,6 +287,9 @@ _SPELLINGS: Mapping[str, Spelling] = MappingProxyType(
                 ("fillpad", _fillpad),
                 ("read", _element),
                 ("write", _element),
+                ("fillpad_expand", _fillpad_expand),
+                ("matmul_init", _matmul_init),
+                ("rsels", _renamed(f"pl.{family}.sel", 0, 2, 1)),
                 ("maxs", _renamed(f"pl.{family}.maximums")),
                 ("mins", _renamed(f"pl.{family}.minimums")),
                 ("rsubs", _renamed(f"pl.{family}.sub", 1, 0)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from pypto.ir.dtypes import BOOL, INDEX, TASK_ID, UINT8, DataType
+from pypto.ir.dtypes import BOOL, INDEX, TASK_ID, DataType
 from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import (
     ArrayType,
@@ -29,6 +29,9 @@ Infer = Callable[[Sequence[Operand], Mapping[str, AttrValue]], Type]
 Shaped = TensorType | TileType
 
 CAST_MODES: tuple[str, ...] = ("none", "rint", "round", "floor", "ceil", "trunc", "odd")
+
+# By number: 0 eq, 1 ne, ...
+COMPARISONS: tuple[str, ...] = ("eq", "ne", "lt", "le", "gt", "ge")
 
 PADS: tuple[str, ...] = ("zero", "max", "min")
 
@@ -123,97 +126,83 @@ def same_dtype(left: Type, right: Type) -> None:
         )
 
 
-def _needs_float(type_: Shaped) -> None:
-    if not type_.dtype.is_float:
-        raise IrTypeError(
-            f"needs floating point elements, but got a {show_type(type_)}; "
-            "convert it with pl.cast(x, pl.FP32)"
-        )
-
-
-def _needs_int(type_: Shaped) -> None:
-    if not type_.dtype.is_int:
-        raise IrTypeError(
-            f"needs integer elements, but got a {show_type(type_)}; convert it with "
-            "pl.cast(x, pl.INT32)"
-        )
-
-
-def _check_elements(type_: Shaped, floats_only: bool, ints_only: bool) -> None:
-    if floats_only:
-        _needs_float(type_)
-    elif ints_only:
-        _needs_int(type_)
-    else:
-        _not_bool(type_)
-
-
-def _not_bool(type_: Shaped) -> None:
-    if type_.dtype == BOOL:
-        raise IrTypeError(f"cannot compute on {show_type(type_)}; convert it with pl.cast")
-
-
 def static_agree(left: Sequence[int | None], right: Sequence[int | None]) -> bool:
     """Whether extents are equal wherever both are known."""
     return all(a is None or b is None or a == b for a, b in zip(left, right, strict=True))
 
 
-def binary(*, floats_only: bool = False, ints_only: bool = False) -> Infer:
+def binary(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """Elementwise over two operands of one shape."""
-
-    def infer(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
-        left, right = _shaped(operands, 0), _shaped(operands, 1)
-        if left.shape != right.shape:
-            raise IrTypeError(
-                f"shapes differ: {show_shape(left.shape)} and {show_shape(right.shape)}"
-            )
-        same_dtype(left, right)
-        _check_elements(left, floats_only, ints_only)
-        if not static_agree(valid_of(left), valid_of(right)):
-            raise IrTypeError(
-                f"valid regions differ: {show_shape(valid_of(left))} and "
-                f"{show_shape(valid_of(right))}; load both with the same valid_shape"
-            )
-        return _like(left, left.shape, valid_of(left))
-
-    return infer
+    left, right = _shaped(operands, 0), _shaped(operands, 1)
+    if left.shape != right.shape:
+        raise IrTypeError(f"shapes differ: {show_shape(left.shape)} and {show_shape(right.shape)}")
+    same_dtype(left, right)
+    _same_valid(left, right)
+    return _like(left, left.shape, valid_of(left))
 
 
-def with_scalar(*, floats_only: bool = False, ints_only: bool = False) -> Infer:
+def _same_valid(left: Shaped, right: Shaped) -> None:
+    if not static_agree(valid_of(left), valid_of(right)):
+        raise IrTypeError(
+            f"valid regions differ: {show_shape(valid_of(left))} and "
+            f"{show_shape(valid_of(right))}; load both with the same valid_shape"
+        )
+
+
+def with_scalar(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """Elementwise over a tile or tensor and one scalar of its element type."""
-
-    def infer(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
-        left, scalar = _shaped(operands, 0), type_of(operands[1])
-        if not isinstance(scalar, ScalarType):
-            raise IrTypeError(f"argument 2 is a {show_type(scalar)}, not a scalar")
-        same_dtype(left, scalar)
-        _check_elements(left, floats_only, ints_only)
-        return _like(left, left.shape, valid_of(left))
-
-    return infer
+    left, scalar = _shaped(operands, 0), type_of(operands[1])
+    if not isinstance(scalar, ScalarType):
+        raise IrTypeError(f"argument 2 is a {show_type(scalar)}, not a scalar")
+    same_dtype(left, scalar)
+    return _like(left, left.shape, valid_of(left))
 
 
-def unary(*, floats_only: bool = False, ints_only: bool = False, signed: bool = False) -> Infer:
+def unary(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """Elementwise over one operand."""
+    operand = _shaped(operands, 0)
+    return _like(operand, operand.shape, valid_of(operand))
 
-    def infer(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
-        operand = _shaped(operands, 0)
-        _check_elements(operand, floats_only, ints_only)
-        if signed and operand.dtype == UINT8:
+
+def comparison(infer: Infer) -> Infer:
+    """A mask of the shape that ``infer`` gives."""
+
+    def compared(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+        cmp_type = attrs["cmp_type"]
+        if isinstance(cmp_type, bool) or cmp_type not in range(len(COMPARISONS)):
+            raise IrTypeError(f"cmp_type must be 0 to {len(COMPARISONS) - 1}, not {cmp_type}")
+        type_ = infer(operands, attrs)
+        assert isinstance(type_, TileType | TensorType)
+        return replace(type_, dtype=BOOL)
+
+    return compared
+
+
+def selection(infer: Infer) -> Infer:
+    """What ``infer`` gives for the operands after a mask, which has the same shape."""
+
+    def selected(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+        mask, type_ = _shaped(operands, 0), infer(operands[1:], attrs)
+        assert isinstance(type_, TileType | TensorType)
+        if mask.dtype != BOOL:
             raise IrTypeError(
-                f"needs elements that have a sign, but got a {show_type(operand)}; "
-                "convert it with pl.cast(x, pl.INT32)"
+                f"the mask must have bool elements, but is a {show_type(mask)}; pl.cmp makes one"
             )
-        return _like(operand, operand.shape, valid_of(operand))
+        if mask.shape != type_.shape:
+            raise IrTypeError(
+                f"the mask has the shape {show_shape(mask.shape)}, but what it selects from has "
+                f"{show_shape(type_.shape)}"
+            )
+        _same_valid(mask, type_)
+        return type_
 
-    return infer
+    return selected
 
 
 def row_reduce(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """``[M, N]`` to ``[M, 1]``; tiles may bring a scratch tile."""
     operand = _shaped(operands, 0)
     rows, _cols = rank2(operand, 0)
-    _not_bool(operand)
     if len(operands) == 2:
         _check_scratch(operand, _tile(operands, 1))
     return _like(operand, (rows, 1), (valid_of(operand)[0], 1))
@@ -231,86 +220,99 @@ def col_reduce(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> T
     """``[M, N]`` to ``[1, N]``."""
     operand = _shaped(operands, 0)
     _rows, cols = rank2(operand, 0)
-    _not_bool(operand)
     return _like(operand, (1, cols), (1, valid_of(operand)[1]))
 
 
 def transpose(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
-    """``[M, N]`` to ``[N, M]``; tiles may bring a scratch tile."""
+    """Two axes exchanged."""
     operand = _shaped(operands, 0)
-    rows, cols = rank2(operand, 0)
-    _not_bool(operand)
-    if len(operands) == 2:
-        _check_scratch(operand, _tile(operands, 1))
-    valid_rows, valid_cols = valid_of(operand)
-    return _like(operand, (cols, rows), (valid_cols, valid_rows))
+    first, second = attrs["axis1"], attrs["axis2"]
+    axes = range(len(operand.shape))
+    if first not in axes or second not in axes or first == second:
+        raise IrTypeError(
+            f"cannot exchange the axes {first} and {second} of a {show_type(operand)}"
+        )
+    assert isinstance(first, int) and isinstance(second, int)
+    shape = list(operand.shape)
+    shape[first], shape[second] = shape[second], shape[first]
+    return _like(operand, shape, valid_of(operand)[::-1])
+
+
+def transpose_view(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """``[M, N]`` to ``[N, M]`` where the tile is, in Vec or Mat."""
+    tile = _tile(operands, 0)
+    if tile.space not in (MemorySpace.Vec, MemorySpace.Mat):
+        raise IrTypeError(f"cannot transpose a {show_type(tile)}; transpose it in Vec or Mat")
+    (rows, cols), (valid_rows, valid_cols) = tile.shape, tile.valid
+    return replace(tile, shape=(cols, rows), valid=(valid_cols, valid_rows))
+
+
+def _check_pad(pad: AttrValue) -> None:
+    if pad not in PADS:
+        raise IrTypeError(f"pad_value must be one of {', '.join(PADS)}, not {pad}")
 
 
 def fillpad(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """The same shape, wholly valid."""
-    operand, pad = _shaped(operands, 0), attrs["pad"]
-    _not_bool(operand)
-    if pad not in PADS:
-        raise IrTypeError(f"pad_value must be one of {', '.join(PADS)}, not {pad}")
+    operand = _shaped(operands, 0)
+    _check_pad(attrs["pad"])
     if isinstance(operand, TensorType):
         return operand
     return replace(operand, valid=operand.shape)
 
 
+def fillpad_expand(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """A shape that is at least as large, wholly valid."""
+    operand, shape = _shaped(operands, 0), attrs["shape"]
+    _check_pad(attrs["pad"])
+    rows, cols = rank2(operand, 0)
+    assert isinstance(shape, tuple)
+    if len(shape) != 2:
+        raise IrTypeError(f"needs two extents, but shape is {list(shape)}")
+    extents = [extent for extent in shape if isinstance(extent, int)]
+    for old, new in zip((rows, cols), extents, strict=True):
+        if not isinstance(old, int) or new < old:
+            raise IrTypeError(
+                f"cannot expand {show_shape(operand.shape)} to {list(shape)}: no extent may shrink"
+            )
+    return _like(operand, extents, (extents[0], extents[1]))
+
+
 def with_slopes(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """Elementwise over floats and as many slopes; tiles may bring a scratch tile."""
-    result = binary(floats_only=True)(operands[:2], attrs)
+    result = binary(operands[:2], attrs)
     if len(operands) == 3:
         _check_scratch(_shaped(operands, 0), _tile(operands, 2))
     return result
 
 
-def row_expand(*, floats_only: bool = False) -> Infer:
+def row_expand(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """``[M, N]`` with ``[M, 1]``, one value a row."""
-
-    def infer(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
-        full, vector = _shaped(operands, 0), _shaped(operands, 1)
-        rows, cols = rank2(full, 0)
-        rank2(vector, 1)
-        if vector.shape != (rows, 1):
-            raise IrTypeError(
-                f"argument 2 must be {show_shape((rows, 1))} beside {show_shape((rows, cols))}, "
-                f"but is {show_shape(vector.shape)}"
-            )
-        _check_expand(full, vector, floats_only, axis=0)
-        return _like(full, full.shape, valid_of(full))
-
-    return infer
+    return _expanded(operands, axis=0)
 
 
-def col_expand(*, floats_only: bool = False, needs_target_values: bool = True) -> Infer:
-    """``[M, N]`` with ``[1, N]``, one value a column.
-
-    Without ``needs_target_values`` the first operand gives its shape only.
-    """
-
-    def infer(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
-        full, vector = _shaped(operands, 0), _shaped(operands, 1)
-        rows, cols = rank2(full, 0)
-        rank2(vector, 1)
-        if vector.shape != (1, cols):
-            raise IrTypeError(
-                f"argument 2 must be {show_shape((1, cols))} beside {show_shape((rows, cols))}, "
-                f"but is {show_shape(vector.shape)}"
-            )
-        _check_expand(full, vector, floats_only, axis=1)
-        return _like(full, full.shape, valid_of(full))
-
-    return infer
+def col_expand(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """``[M, N]`` with ``[1, N]``, one value a column."""
+    return _expanded(operands, axis=1)
 
 
-def _check_expand(full: Shaped, vector: Shaped, floats_only: bool, axis: int) -> None:
+def _expanded(operands: Sequence[Operand], axis: int) -> Type:
+    """The first operand with one value of the second for each place along ``axis``."""
+    full, vector = _shaped(operands, 0), _shaped(operands, 1)
+    rows, cols = rank2(full, 0)
+    rank2(vector, 1)
+    wanted = (rows, 1) if axis == 0 else (1, cols)
+    if vector.shape != wanted:
+        raise IrTypeError(
+            f"argument 2 must be {show_shape(wanted)} beside {show_shape((rows, cols))}, "
+            f"but is {show_shape(vector.shape)}"
+        )
     same_dtype(full, vector)
-    _needs_float(full) if floats_only else _not_bool(full)
     if not static_agree((valid_of(full)[axis],), (valid_of(vector)[axis],)):
         raise IrTypeError(
             f"valid regions differ: {show_shape(valid_of(full))} and {show_shape(valid_of(vector))}"
         )
+    return _like(full, full.shape, valid_of(full))
 
 
 def cast(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
@@ -319,7 +321,7 @@ def cast(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     assert isinstance(dtype, DataType)
     if mode not in CAST_MODES:
         raise IrTypeError(f"unknown mode {mode!r}; use one of {', '.join(CAST_MODES)}")
-    if BOOL in (dtype, operand.dtype) or dtype == INDEX:
+    if dtype in (INDEX, TASK_ID):
         raise IrTypeError(f"cannot convert {operand.dtype} to {dtype}")
     return _like(operand, operand.shape, valid_of(operand), dtype)
 

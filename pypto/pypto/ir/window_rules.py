@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pypto.ir.dtypes import BF16, FP16, FP32
 from pypto.ir.errors import IrTypeError
 from pypto.ir.memory_rules import MOVES, const_extent, show_tuple, tile_extents
-from pypto.ir.nodes import AttrValue, Const, MemorySpace, Operand, ScalarType, TileType, Type
+from pypto.ir.nodes import (
+    AttrValue,
+    Const,
+    Dim,
+    MemorySpace,
+    Operand,
+    ScalarType,
+    TensorType,
+    TileType,
+    Type,
+)
 from pypto.ir.typing_rules import PADS, show_type, type_of
 
 _FACTOR_SPACES = (MemorySpace.Left, MemorySpace.Right, MemorySpace.Bias)
@@ -69,6 +80,25 @@ def tile_assemble(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -
     for axis, start in enumerate(_starts(target, operands[1:-1])):
         _check_inside(target, axis, start, source.valid[axis] or 0, "writes")
     return target
+
+
+def set_validshape(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """The same elements, of which another part is valid. A tensor's type does not say which."""
+    shaped, bounds = type_of(operands[0]), operands[1:]
+    if isinstance(shaped, TensorType):
+        extents: Sequence[Dim] = (1, *shaped.shape)[-2:]
+    else:
+        extents = _readable(operands[0]).shape
+    if len(bounds) != 2:
+        raise IrTypeError(f"needs the number of rows and of columns, got {len(bounds)} extents")
+    valid = [
+        const_extent(bound, extent if isinstance(extent, int) else 2**31, what)
+        for bound, extent, what in zip(bounds, extents, ("rows", "cols"), strict=True)
+    ]
+    if isinstance(shaped, TensorType):
+        return shaped
+    assert isinstance(shaped, TileType)
+    return replace(shaped, valid=(valid[0], valid[1]))
 
 
 def _narrows(source: TileType, target: TileType) -> bool:

@@ -25,7 +25,8 @@ def mul(lhs: Value, rhs: Value) -> Value:
 
 @kernel_only
 def div(lhs: Value, rhs: Value) -> Value:
-    """Elementwise quotient of floating point elements."""
+    """Elementwise quotient. Of integers it is rounded towards zero, and a divisor of 0 ends the run
+    with a KernelFault."""
 
 
 @kernel_only
@@ -75,13 +76,27 @@ def shr(lhs: Value, rhs: Value) -> Value:
 
 
 @kernel_only
+def cmp(lhs: Value, rhs: Value, cmp_type: int = 0) -> Value:
+    """A mask of bool elements: whether each pair of elements compares so.
+
+    ``cmp_type`` is 0 equal, 1 not equal, 2 less, 3 less or equal, 4 greater, 5 greater or equal.
+    A number or scalar, on either side, compares with every element. NaN is not equal to anything.
+    """
+
+
+@kernel_only
+def sel(mask: Value, lhs: Value, rhs: Value) -> Value:
+    """``lhs`` where ``mask`` holds, ``rhs`` elsewhere; one of both may be a number or scalar."""
+
+
+@kernel_only
 def min(lhs: Value, rhs: Value) -> Value:
-    """The smaller of two scalars."""
+    """The smaller of two scalars, or of each pair of elements as ``pl.minimum``."""
 
 
 @kernel_only
 def max(lhs: Value, rhs: Value) -> Value:
-    """The larger of two scalars."""
+    """The larger of two scalars, or of each pair of elements as ``pl.maximum``."""
 
 
 @kernel_only
@@ -266,21 +281,29 @@ def matmul(
     out_dtype: DataType | None = None,
     a_trans: bool = False,
     b_trans: bool = False,
+    c_matrix_nz: bool = False,
 ) -> Value:
-    """Matrix product, accumulated in fp32 (int32 for int8). Tiles must be in Mat, Left or Right.
+    """Matrix product, accumulated in fp32 (int32 for integers). Tiles are in Mat, Left or Right.
 
-    ``out_dtype`` converts the result, ``a_trans`` and ``b_trans`` transpose a factor first; they
-    exist for tensors only.
+    ``out_dtype`` converts the result, ``a_trans`` and ``b_trans`` exchange a factor's last two
+    axes first; these, and more than two axes, exist for tensors only: a product of batches, which
+    broadcast. ``c_matrix_nz`` asks for the result in boxes, an order that no program can see here.
     """
 
 
 @kernel_only
 def matmul_acc(
-    acc: Value, lhs: Value, rhs: Value, a_trans: bool = False, b_trans: bool = False
+    acc: Value,
+    lhs: Value,
+    rhs: Value,
+    a_trans: bool = False,
+    b_trans: bool = False,
+    init_cond: Value = False,
 ) -> Value:
     """``acc + lhs @ rhs``, where ``acc`` came from a matrix product.
 
-    ``a_trans`` and ``b_trans`` transpose a factor first; they exist for tensors only.
+    Where ``init_cond`` holds, which may be a run-time scalar, the result is ``lhs @ rhs`` alone.
+    ``a_trans`` and ``b_trans`` exchange a factor's axes first; they exist for tensors only.
     """
 
 
@@ -288,8 +311,13 @@ def matmul_acc(
 def cast(x: Value, target_type: DataType, mode: str = "round") -> Value:
     """Elements, or a scalar, converted to another type.
 
-    ``mode`` rounds: ``none``, ``rint`` (ties to even), ``round`` (ties away from zero), ``floor``,
-    ``ceil``, ``trunc``, ``odd``.
+    ``mode``, a name or its number, rounds what the type cannot hold: ``none`` (0) and ``rint`` (1)
+    to the nearest, ties to even, ``round`` (2) ties away from zero, ``floor`` (3), ``ceil`` (4),
+    ``trunc`` (5) towards zero, ``odd`` (6) towards zero, then to the odd neighbour.
+
+    To an integer, numbers out of range become the nearest end of it and NaN 0. To fp16 and bf16,
+    numbers out of range become infinite, or the largest finite value where the mode rounds
+    towards zero. To bool, everything but 0 is true.
     """
 
 
@@ -340,11 +368,13 @@ def assemble(
 
 
 @kernel_only
-def transpose(x: Value, axis1: int, axis2: int, tmp_tile: Value = None) -> Value:
-    """Rows and columns of a matrix exchanged; the axes are 0 and 1 in any order.
+def transpose(x: Value, axis1: int, axis2: int) -> Value:
+    """Two axes exchanged, by number; negative ones count from the last."""
 
-    ``tmp_tile`` is a scratch tile like ``x`` for a transposition of tiles, made if left out.
-    """
+
+@kernel_only
+def transpose_view(x: Value) -> Value:
+    """The last two axes exchanged. A tile may be in Vec or in Mat, and stays there."""
 
 
 @kernel_only
@@ -354,6 +384,20 @@ def fillpad(x: Value, pad_value: Value = PadValue.zero) -> Value:
     ``pad_value`` is ``pl.PadValue.zero``, ``max`` or ``min`` (the largest and the smallest finite
     value), or 0, ``math.inf`` or ``-math.inf``, which mean the same.
     """
+
+
+@kernel_only
+def fillpad_expand(x: Value, shape: Value = None, pad_value: Value = PadValue.zero) -> Value:
+    """``x`` in the upper left corner of ``shape``, with ``pad_value`` around its valid region.
+
+    Without ``shape`` it is ``pl.fillpad``. No extent may shrink.
+    """
+
+
+@kernel_only
+def set_validshape(x: Value, rows: Value, cols: Value) -> Value:
+    """The same elements, of which the first ``rows`` and ``cols`` are valid, which may be run-time
+    values."""
 
 
 @kernel_only
@@ -373,4 +417,6 @@ ands = and_
 ors = or_
 xors = xor
 shls = shl
+cmps = cmp
+sels = sel
 shrs = shr

@@ -22,6 +22,9 @@ _CTYPES: Mapping[str, type] = MappingProxyType(
         "int64": ctypes.c_int64,
         "index": ctypes.c_int64,
         "uint8": ctypes.c_uint8,
+        "uint16": ctypes.c_uint16,
+        "uint32": ctypes.c_uint32,
+        "uint64": ctypes.c_uint64,
         "bool": ctypes.c_bool,
     }
 )

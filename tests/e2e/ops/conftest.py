@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import os
+import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +23,8 @@ from pypto.ir.structure import assert_structural_equal
 from pypto.language.parser.program import parse_program
 from pypto.language.source import FunctionSource
 from pypto.runtime.compiled_program import CompiledProgram
+
+sys.path.insert(0, os.path.dirname(__file__))
 
 Shape = tuple[int | str, ...]
 Compile = Callable[..., CompiledProgram]

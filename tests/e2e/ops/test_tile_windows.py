@@ -83,6 +83,29 @@ def test_a_slice_is_a_copy(compile_text: Any) -> None:
     torch.testing.assert_close(out, torch.cat((a[:4] * 10, a[:4])), rtol=0, atol=0)
 
 
+def test_the_pad_value_surrounds_what_is_valid(compile_text: Any) -> None:
+    """The valid region stays small; the rest of the memory holds the pad value."""
+    text = """
+        def slice_padded(a: pl.Tensor, out: pl.Out[pl.Tensor], all: pl.Out[pl.Tensor]):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                x = pl.load(a, [0, 0], [8, 8])
+                part = pl.slice(x, [4, 8], [6, 4], clamp=True, pad_value=pl.PadValue.min)
+                out = pl.store(part, [0, 0], out)
+                wide = pl.set_validshape(part, 4, 8)
+                all = pl.store(wide, [0, 0], all)
+    """
+    types = {"a": ((8, 8), FP32), "out": ((4, 8), FP32), "all": ((4, 8), FP32)}
+    compiled = compile_text(text, types)
+    a, out, whole = counted(8, 8), torch.full((4, 8), 7.0), torch.zeros(4, 8)
+    compiled(a, out, whole)
+    expected = torch.full((4, 8), 7.0)
+    expected[:2, :4] = a[6:, 4:]
+    torch.testing.assert_close(out, expected, rtol=0, atol=0)
+    expected[expected == 7.0] = torch.finfo(torch.float32).min
+    expected[:2, :4] = a[6:, 4:]
+    torch.testing.assert_close(whole, expected, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("dtype", [FP32, FP16, BF16, INT8, INT64])
 def test_parts_are_written_into_tiles(compile_text: Any, dtype: DataType) -> None:
     name = dtype.constant_name

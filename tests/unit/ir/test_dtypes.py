@@ -17,6 +17,9 @@ from pypto.ir import dtypes
         (dtypes.UINT8, "uint8", 1, "uint8", 5),
         (dtypes.BF16, "bfloat16", 2, "bfloat16", 6),
         (dtypes.INT64, "int64", 8, "int64", 7),
+        (dtypes.UINT16, "uint16", 2, "uint16", 9),
+        (dtypes.UINT32, "uint32", 4, "uint32", 10),
+        (dtypes.UINT64, "uint64", 8, "uint64", 11),
         (dtypes.BOOL, "bool", 1, "bool", 8),
         (dtypes.INDEX, "index", 8, "int64", 7),
     ],
@@ -32,6 +35,6 @@ def test_names_sizes_and_codes(dtype, text, size, torch_name, code):
 
 
 def test_every_type_is_listed_once():
-    assert len(set(dtypes.DTYPES)) == len(dtypes.DTYPES) == len(dtypes.BY_NAME) == 10
+    assert len(set(dtypes.DTYPES)) == len(dtypes.DTYPES) == len(dtypes.BY_NAME) == 13
     assert {d.name for d in dtypes.DTYPES if d.is_float} == {"fp32", "fp16", "bfloat16"}
     assert all(d.is_int == (d.name in dtypes.INT_RANGES) for d in dtypes.DTYPES)

@@ -20,6 +20,7 @@
 #include "pto/sim/reduce.hpp"
 #include "pto/sim/remainder.hpp"
 #include "pto/sim/scalar_ops.hpp"
+#include "pto/sim/select.hpp"
 #include "pto/sim/tile.hpp"
 #include "pto/sim/transfer.hpp"
 #include "pto/sim/trigonometry.hpp"

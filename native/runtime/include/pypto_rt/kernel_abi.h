@@ -48,22 +48,28 @@ enum class DType : uint8_t {
   BF16 = 6,
   INT64 = 7,
   BOOL = 8,
+  UINT16 = 9,
+  UINT32 = 10,
+  UINT64 = 11,
 };
 
 constexpr uint32_t dtype_bytes(DType dtype) noexcept {
   switch (dtype) {
     case DType::FP32:
     case DType::INT32:
+    case DType::UINT32:
       return 4;
     case DType::FP16:
     case DType::INT16:
     case DType::BF16:
+    case DType::UINT16:
       return 2;
     case DType::INT8:
     case DType::UINT8:
     case DType::BOOL:
       return 1;
     case DType::INT64:
+    case DType::UINT64:
       return 8;
   }
   return 0;

@@ -9,10 +9,12 @@ end of each arm and its own end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from pypto.ir.nodes import For, If, Op, Operand, Stmt, TileType, Var, While
+from pypto.ir.ops import OPS
 from pypto.ir.passes.rewrite import operands, results
 
 
@@ -43,28 +45,13 @@ def overlap(first: Sequence[Lifetime], second: Sequence[Lifetime], *, settled: b
 
 
 # Operations whose result may be written over these operands, element by element.
-IN_PLACE: dict[str, tuple[int, ...]] = {
-    **{
-        f"tile.{n}": (0, 1)
-        for n in (
-            *("add", "sub", "mul", "div", "maximum", "minimum", "fmod", "prelu"),
-            *("and_", "or_", "xor", "shl", "shr"),
-        )
-    },
-    **{
-        f"tile.{n}": (0,)
-        for n in (
-            *("adds", "subs", "muls", "divs", "maxs", "mins", "rsubs", "rdivs", "fmods", "lrelu"),
-            *("ands", "ors", "xors", "shls", "shrs", "not_"),
-            *("exp", "recip", "sqrt", "relu", "neg", "abs", "log", "rsqrt", "sin", "cos"),
-            *("row_expand_add", "row_expand_sub", "row_expand_mul", "row_expand_div"),
-            *("row_expand_max", "row_expand_min", "row_expand_expdif"),
-            *("col_expand_add", "col_expand_sub", "col_expand_mul", "col_expand_div"),
-            *("col_expand_max", "col_expand_min"),
-            *("matmul_acc", "assemble", "write", "move"),
-        )
-    },
-}
+IN_PLACE: Mapping[str, tuple[int, ...]] = MappingProxyType(
+    {
+        name: spec.in_place
+        for name, spec in OPS.items()
+        if spec.in_place and name.startswith("tile.")
+    }
+)
 
 
 @dataclass(slots=True)

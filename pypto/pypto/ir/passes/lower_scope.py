@@ -24,6 +24,7 @@ from pypto.ir.nodes import (
     Var,
     While,
 )
+from pypto.ir.passes.lower_matrices import batched_product, transposed
 from pypto.ir.passes.rewrite import reads, results, walk
 from pypto.ir.passes.scope_values import ZERO, ScopeValues
 from pypto.ir.passes.tensor_values import (
@@ -114,6 +115,10 @@ class ScopeLowering:
                     self._lower_assemble(op)
                 case "tensor.slice":
                     self._lower_slice(op)
+                case "tensor.transpose":
+                    assert op.result is not None
+                    for space in self._spaces_read(op.result):
+                        self._at.tiles[op.result, space] = transposed(self._at, op, space)
                 case "tensor.reshape" if op.operands[0] in self._at:
                     self._lower_reshape(op)
                 case "tensor.dim" if op.operands[0] in self._at:
@@ -211,10 +216,7 @@ class ScopeLowering:
             source = self._at.memory_of(source, op.span)
         region = shape[-2:] if len(shape) > 1 else (1, *shape)
         padded = op.attrs["has_valid"] is True  # which happens in Vec
-        spaces = [MemorySpace.Mat] if self._factors[result] and not padded else []
-        if padded or result in self._escaping or self._reads[result] > self._factors[result]:
-            spaces.append(MemorySpace.Vec)
-        for space in spaces:
+        for space in [MemorySpace.Vec] if padded else self._spaces_read(result):
             tile = self._at.tile_op(
                 "tile.load",
                 (source, *offsets),
@@ -232,6 +234,13 @@ class ScopeLowering:
                 tile = self._at.tile_op("tile.reshape", (tile,), result.name, op.span, shape=matrix)
             self._at.tiles[result, space] = tile
 
+    def _spaces_read(self, result: Var) -> list[MemorySpace]:
+        """Where a copy is read: in Mat as a factor of a product, in Vec as anything else."""
+        spaces = [MemorySpace.Mat] if self._factors[result] else []
+        if result in self._escaping or self._reads[result] > self._factors[result]:
+            spaces.append(MemorySpace.Vec)
+        return spaces
+
     def _lower_reshape(self, op: Op) -> None:
         assert isinstance(op.operands[0], Var) and op.result is not None
         tile = self._at.tile(op.operands[0], MemorySpace.Vec, op.span)
@@ -246,8 +255,10 @@ class ScopeLowering:
         attrs = dict(op.attrs)
         if op.op == "tensor.full":
             attrs["shape"] = whole_extents(op.result, op.span)
-        if op.op == "tensor.matmul_acc":
+        if op.op in ("tensor.matmul_acc", "tensor.matmul_init"):
             tile = self._accumulate(op)
+        elif op.op == "tensor.matmul" and len(tensor_type(op.result).shape) > 2:
+            tile = batched_product(self._at, op, _variables(op.operands))
         else:
             space = MemorySpace.Mat if op.op == "tensor.matmul" else MemorySpace.Vec
             values = tuple(
@@ -261,21 +272,29 @@ class ScopeLowering:
 
     def _accumulate(self, op: Op) -> Var:
         """In place where the accumulator is in Acc; else a product and a vector addition."""
-        acc, left, right = op.operands
+        acc, *condition = op.operands[:-2]
+        factors = _variables(op.operands[-2:])
         assert isinstance(acc, Var) and op.result is not None
-        factors = tuple(
-            self._at.tile(o, MemorySpace.Mat, op.span) for o in (left, right) if isinstance(o, Var)
-        )
+        name, span = op.result.name, op.span
         inside = self._at.tiles.get((acc, MemorySpace.Acc))
         if inside is not None:
-            values = (inside, *factors)
-            return self._at.tile_op("tile.matmul_acc", values, op.result.name, op.span)
-        product = self._at.tile_op("tile.matmul", factors, op.result.name, op.span)
-        moved = self._at.tile_op(
-            "tile.move", (product,), op.result.name, op.span, space=MemorySpace.Vec
-        )
-        start = self._at.tile(acc, MemorySpace.Vec, op.span)
-        return self._at.tile_op("tile.add", (start, moved), op.result.name, op.span)
+            tiles = (self._at.tile(factor, MemorySpace.Mat, span) for factor in factors)
+            values = (inside, *condition, *tiles)
+            return self._at.tile_op(op.op.replace("tensor", "tile"), values, name, span)
+        if len(tensor_type(op.result).shape) > 2:
+            product = batched_product(self._at, op, factors)
+        else:
+            tiles = (self._at.tile(factor, MemorySpace.Mat, span) for factor in factors)
+            product = self._at.tile_op("tile.matmul", tuple(tiles), name, span)
+            product = self._at.tile_op("tile.move", (product,), name, span, space=MemorySpace.Vec)
+        start = self._at.tile(acc, MemorySpace.Vec, span)
+        total = self._at.tile_op("tile.add", (start, product), name, span)
+        if not condition:
+            return total
+        # A choice between two tiles: the product, or the sum in a copy of it.
+        result = Var(name, total.type)
+        self._at.out.append(If(condition[0], (), (product,), (), (total,), (result,), span))
+        return result
 
     def _lower_loop(self, loop: For | While) -> None:
         spaces = [self._carried_space(c, y) for c, y in zip(loop.carried, loop.yields, strict=True)]
@@ -335,6 +354,10 @@ class ScopeLowering:
                 results=tuple(new_results),
             )
         )
+
+
+def _variables(operands: Sequence[Operand]) -> list[Var]:
+    return [operand for operand in operands if isinstance(operand, Var)]
 
 
 def _name(operand: Operand) -> str:

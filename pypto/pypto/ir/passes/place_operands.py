@@ -30,6 +30,7 @@ from pypto.ir.passes.target import TargetLimits
 _FACTORS = {
     "tile.matmul": {0: MemorySpace.Left, 1: MemorySpace.Right},
     "tile.matmul_acc": {1: MemorySpace.Left, 2: MemorySpace.Right},
+    "tile.matmul_init": {2: MemorySpace.Left, 3: MemorySpace.Right},
 }
 
 

@@ -35,7 +35,7 @@ _MEMORY = (
 # Those whose result is a value where their first operand is one.
 _SAME = ("tensor.assign", "tensor.assemble", "tensor.reshape", "tensor.write")
 _STORES = ("tile.store", "tensor.assign", "tensor.assemble", "tensor.write")
-PRODUCTS = ("tensor.matmul", "tensor.matmul_acc")
+PRODUCTS = ("tensor.matmul", "tensor.matmul_acc", "tensor.matmul_init")
 
 
 def computed_values(body: Sequence[Stmt]) -> frozenset[Var]:

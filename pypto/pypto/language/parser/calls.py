@@ -26,6 +26,8 @@ from pypto.language.parser.expressions import evaluate
 from pypto.language.parser.folding import is_pure
 from pypto.language.parser.frame import Frame, did_you_mean
 from pypto.language.parser.invoke import call_kernel_function
+from pypto.language.parser.masks import MASKS
+from pypto.language.parser.matrices import MATRICES
 from pypto.language.parser.movement import MOVEMENT
 from pypto.language.parser.scalars import absolute_scalar, fold, named_scalar, scalar_operand
 from pypto.language.parser.scheduling import SCHEDULING, kernel_of
@@ -42,6 +44,8 @@ HANDLERS: Mapping[object, Handler] = MappingProxyType(
         **MOVEMENT,
         **ELEMENTS,
         **COMPUTE,
+        **MASKS,
+        **MATRICES,
         **COMPILE_TIME,
         **SCHEDULING,
         **ARRAYS,

@@ -7,27 +7,17 @@ from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
 
-from pypto.ir.dtypes import BOOL
-from pypto.ir.nodes import AttrValue, Const, Operand, Var
-from pypto.ir.typing_rules import CAST_MODES
+from pypto.ir.nodes import Operand
 from pypto.language import computation as pl
 from pypto.language.parser.diagnostics.exceptions import InvalidOperationError
 from pypto.language.parser.elementwise import (
-    element,
     elementwise,
     family,
     is_shaped,
-    matrix_product,
     promoted,
     with_scalar,
 )
-from pypto.language.parser.scalars import (
-    absolute_scalar,
-    coerce,
-    fold,
-    named_scalar,
-    scalar_operand,
-)
+from pypto.language.parser.scalars import absolute_scalar, fold, named_scalar, scalar_operand
 from pypto.language.parser.site import CallSite, Handler
 from pypto.language.parser.values import Value, is_number, is_scalar, is_tile, show_value
 
@@ -74,7 +64,7 @@ def _elementwise(name: str, site: CallSite) -> Value:
 def _extreme(name: str, site: CallSite) -> Value:
     left, right = site.values["lhs"], site.values["rhs"]
     if is_shaped(left) or is_shaped(right):
-        raise site.wrong("lhs", f"works on scalars; for tiles and tensors use pl.{name}imum")
+        return _elementwise(f"{name}imum", site)
     if is_number(left) and is_number(right):
         return min(left, right) if name == "min" else max(left, right)
     lhs = scalar_operand(site.frame, left, site.at("lhs"), f"{site.name}: lhs")
@@ -157,94 +147,6 @@ def _expand(name: str, site: CallSite) -> Value:
     return site.emit(f"{family(full)}.{name}", [full, vector])
 
 
-def _factor(site: CallSite, parameter: str, flag: str) -> Var:
-    """A factor of a product, transposed if its flag says so."""
-    factor = site.shaped(parameter)
-    if not site.flag(flag):
-        return factor
-    if is_tile(factor):
-        raise site.wrong(flag, f"{flag} exists for tensors only; load the tile transposed instead")
-    return site.emit("tensor.transpose", [factor])
-
-
-def _matmul(site: CallSite) -> Value:
-    left, right = _factor(site, "lhs", "a_trans"), _factor(site, "rhs", "b_trans")
-    out_dtype = site.values["out_dtype"]
-    result = matrix_product(site.frame, left, right, site.node, site.hint)
-    if out_dtype is None or element(result) == site.dtype("out_dtype"):
-        return result
-    if is_tile(result):
-        raise site.wrong(
-            "out_dtype",
-            f"a product of tiles is accumulated in {element(result)}; leave out_dtype out, "
-            "pl.store narrows fp32 to fp16 or bf16",
-        )
-    attrs: dict[str, AttrValue] = {"dtype": site.dtype("out_dtype"), "mode": "rint"}
-    return site.emit("tensor.cast", [result], attrs)
-
-
-def _matmul_acc(site: CallSite) -> Value:
-    acc = site.shaped("acc")
-    left, right = _factor(site, "lhs", "a_trans"), _factor(site, "rhs", "b_trans")
-    operands: list[Operand] = [acc, left, right]
-    result = site.emit(f"{family(acc)}.matmul_acc", operands)
-    site.frame.values.products.add(result)
-    return result
-
-
-def _cast(site: CallSite) -> Value:
-    value, dtype, mode = site.values["x"], site.dtype("target_type"), site.values["mode"]
-    if isinstance(mode, int) and not isinstance(mode, bool) and 0 <= mode < len(CAST_MODES):
-        mode = CAST_MODES[mode]
-    if mode not in CAST_MODES:
-        raise site.wrong(
-            "mode", f"unknown mode {show_value(mode)}; use one of {', '.join(CAST_MODES)}"
-        )
-    assert isinstance(mode, str)
-    if is_shaped(value):
-        operand = site.shaped("x")
-        return site.emit(f"{family(operand)}.cast", [operand], {"dtype": dtype, "mode": mode})
-    scalar = scalar_operand(site.frame, value, site.at("x"), f"{site.name}: x")
-    if dtype == BOOL:
-        if is_number(scalar):
-            return bool(scalar)
-        return named_scalar(site.frame, "ne", scalar, 0, site.node, site.name, site.hint)
-    if is_number(scalar):
-        number = fold(site.frame, int, (scalar,), site.node, site.name) if dtype.is_int else scalar
-        assert is_number(number)
-        return coerce(site.frame, number, dtype, site.node, site.name)
-    assert isinstance(scalar, Var | Const)
-    return site.emit("scalar.cast", [scalar], {"dtype": dtype})
-
-
-def _transpose(site: CallSite) -> Value:
-    operand = site.shaped("x")
-    rank = len(operand.type.shape)  # type: ignore[union-attr]
-    for parameter in ("axis1", "axis2"):
-        axis = site.values[parameter]
-        if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
-            raise site.wrong(
-                parameter, f"{parameter} must be an axis of {show_value(operand)}, not {axis}"
-            )
-    first, second = (int(site.values[p]) % rank for p in ("axis1", "axis2"))  # type: ignore[call-overload]
-    if first == second:
-        return operand
-    operands: list[Operand] = [operand]
-    if site.values["tmp_tile"] is not None:
-        operands.append(site.tile("tmp_tile"))
-    return site.emit(f"{family(operand)}.transpose", operands)
-
-
-def _fillpad(site: CallSite) -> Value:
-    operand = site.shaped("x")
-    return site.emit(f"{family(operand)}.fillpad", [operand], {"pad": site.pad("pad_value")})
-
-
-def _concat(site: CallSite) -> Value:
-    left, right = site.shaped("a"), site.shaped("b")
-    return site.emit(f"{family(left)}.concat", [left, right])
-
-
 _ELEMENTWISE = (pl.add, pl.sub, pl.mul, pl.div, pl.maximum, pl.minimum)
 _PAIRS = (pl.fmod, pl.and_, pl.or_, pl.xor, pl.shl, pl.shr)
 _UNARY = (
@@ -291,11 +193,5 @@ COMPUTE: Mapping[object, Handler] = MappingProxyType(
         **{f: partial(_expand, f.__name__) for f in _EXPAND},
         pl.lrelu: _leaky,
         pl.prelu: _prelu,
-        pl.matmul: _matmul,
-        pl.matmul_acc: _matmul_acc,
-        pl.cast: _cast,
-        pl.transpose: _transpose,
-        pl.fillpad: _fillpad,
-        pl.concat: _concat,
     }
 )

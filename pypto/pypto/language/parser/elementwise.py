@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TypeGuard
 
-from pypto.ir.dtypes import BOOL, DataType
+from pypto.ir.dtypes import BOOL, FP32, INT16, INT32, INT64, DataType
 from pypto.ir.nodes import AttrValue, Dim, Operand, TensorType, TileType, Var
 from pypto.language.parser.diagnostics.exceptions import (
     ParserTypeError,
@@ -37,6 +37,7 @@ _SCALAR_FORMS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "xor": ("xors", "xors"),
         "shl": ("shls", ""),
         "shr": ("shrs", ""),
+        "cmp": ("cmps", "cmps"),
     }
 )
 # What the forms with one value a row or a column call an operation, where there are such forms.
@@ -71,15 +72,21 @@ def on_shaped(
 
 
 def elementwise(
-    frame: Frame, name: str, left: Value, right: Value, node: ast.AST, hint: str
+    frame: Frame,
+    name: str,
+    left: Value,
+    right: Value,
+    node: ast.AST,
+    hint: str,
+    attrs: Mapping[str, AttrValue] | None = None,
 ) -> Value:
     """An operation on two values, such as ``add``, in the form that fits them."""
     if is_shaped(left) and is_shaped(right):
         left, right = promoted(frame, left, right, node)
-        return _pair(frame, name, left, right, node, hint)
+        return _pair(frame, name, left, right, node, hint, attrs)
     forms = _SCALAR_FORMS[name]
     if is_shaped(left):
-        return with_scalar(frame, forms[0], left, right, node, hint)
+        return with_scalar(frame, forms[0], left, right, node, hint, attrs)
     if is_shaped(right) and forms[1]:
         return with_scalar(frame, forms[1], right, left, node, hint)
     if is_shaped(right):
@@ -99,60 +106,90 @@ def is_shaped(value: Value) -> TypeGuard[Var]:
 
 
 def with_scalar(
-    frame: Frame, form: str, shaped: Var, scalar: Value, node: ast.AST, hint: str
+    frame: Frame,
+    form: str,
+    shaped: Var,
+    scalar: Value,
+    node: ast.AST,
+    hint: str,
+    attrs: Mapping[str, AttrValue] | None = None,
 ) -> Value:
     """The operation ``form`` on every element and one scalar."""
     what = f"the scalar beside {show_value(shaped)}"
     operand = scalar_operand(frame, scalar, node, what)
     typed = coerce(frame, operand, element(shaped), node, what)
-    return frame.emit(f"{family(shaped)}.{form}", [shaped, typed], node, hint=hint)
+    return frame.emit(f"{family(shaped)}.{form}", [shaped, typed], node, hint=hint, attrs=attrs)
 
 
 def promoted(frame: Frame, left: Var, right: Var, node: ast.AST) -> tuple[Var, Var]:
-    """Two operands with the narrower of two floats, or of two integers, converted."""
-    a, b = element(left), element(right)
-    compatible = a.is_float == b.is_float and a.bits != b.bits and BOOL not in (a, b)
-    if not compatible or is_tile(left) != is_tile(right):
+    """Two operands, each converted to the type that holds the values of both, if there is one."""
+    dtype = _common(element(left), element(right))
+    if dtype is None or is_tile(left) != is_tile(right):
         return left, right
-    if a.bits < b.bits:
-        return widened(frame, left, b, node), right
-    return left, widened(frame, right, a, node)
+    return widened(frame, left, dtype, node), widened(frame, right, dtype, node)
+
+
+_WIDER: Mapping[int, DataType] = MappingProxyType({8: INT16, 16: INT32, 32: INT64})
+
+
+def _common(a: DataType, b: DataType) -> DataType | None:
+    """The narrowest type for the values of two; floats and integers do not meet by themselves."""
+    if a == b:
+        return a
+    if BOOL in (a, b) or a.is_float != b.is_float:
+        return None
+    if a.is_float:
+        return FP32
+    wide, narrow = (a, b) if a.bits >= b.bits else (b, a)
+    if wide.is_unsigned == narrow.is_unsigned or (wide.bits > narrow.bits and narrow.is_unsigned):
+        return wide
+    return _WIDER.get(wide.bits)  # an unsigned type beside a signed one that does not hold it
 
 
 def widened(frame: Frame, value: Var, dtype: DataType, node: ast.AST) -> Var:
     """A value converted to a type that holds all of its own."""
+    if element(value) == dtype:
+        return value
     attrs: dict[str, AttrValue] = {"dtype": dtype, "mode": "none"}
     return frame.emit(f"{family(value)}.cast", [value], node, hint=value.name, attrs=attrs)
 
 
-def _pair(frame: Frame, name: str, left: Var, right: Var, node: ast.AST, hint: str) -> Value:
+def _pair(
+    frame: Frame,
+    name: str,
+    left: Var,
+    right: Var,
+    node: ast.AST,
+    hint: str,
+    attrs: Mapping[str, AttrValue] | None = None,
+) -> Value:
     assert isinstance(left.type, TensorType | TileType)
     assert isinstance(right.type, TensorType | TileType)
     a, b = left.type.shape, right.type.shape
     if (len(a), len(b)) == (2, 1) and isinstance(b[0], int):
-        return _pair(frame, name, left, _as_row(frame, right, node), node, hint)
+        return _pair(frame, name, left, _as_row(frame, right, node), node, hint, attrs)
     if (len(a), len(b)) == (1, 2) and isinstance(a[0], int):
-        return _pair(frame, name, _as_row(frame, left, node), right, node, hint)
+        return _pair(frame, name, _as_row(frame, left, node), right, node, hint, attrs)
     operands: list[Operand] = [left, right]
     if a == b or len(a) != 2 or len(b) != 2 or is_tile(left) != is_tile(right):
-        return frame.emit(f"{family(left)}.{name}", operands, node, hint=hint)
+        return frame.emit(f"{family(left)}.{name}", operands, node, hint=hint, attrs=attrs)
     form = _expansion(a, b)
     if form is not None and name in _BROADCAST:
         return frame.emit(f"{family(left)}.{form}_{_BROADCAST[name]}", operands, node, hint=hint)
     if form is not None:
         repeated = frame.emit(f"{family(left)}.{form}", operands, node, hint=right.name)
-        return frame.emit(f"{family(left)}.{name}", [left, repeated], node, hint=hint)
+        return frame.emit(f"{family(left)}.{name}", [left, repeated], node, hint=hint, attrs=attrs)
     crossed = _crossed(a, b)
     if _expansion(b, a) is None and crossed is not None:
         left, right = (_repeated(frame, side, crossed, node) for side in (left, right))
-        return frame.emit(f"{family(left)}.{name}", [left, right], node, hint=hint)
+        return frame.emit(f"{family(left)}.{name}", [left, right], node, hint=hint, attrs=attrs)
     if _expansion(b, a) is None:
-        return frame.emit(f"{family(left)}.{name}", operands, node, hint=hint)
+        return frame.emit(f"{family(left)}.{name}", operands, node, hint=hint, attrs=attrs)
     if name in _COMMUTATIVE:
-        return _pair(frame, name, right, left, node, hint)
+        return _pair(frame, name, right, left, node, hint, attrs)
     form = _expansion(b, a)
     repeated = frame.emit(f"{family(left)}.{form}", [right, left], node, hint=left.name)
-    return frame.emit(f"{family(left)}.{name}", [repeated, right], node, hint=hint)
+    return frame.emit(f"{family(left)}.{name}", [repeated, right], node, hint=hint, attrs=attrs)
 
 
 def _crossed(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[int, int] | None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from pypto.ir.dtypes import BOOL, FP32, INDEX, INT32, INT_RANGES, UINT8, DataType
+from pypto.ir.dtypes import BOOL, FP32, INDEX, INT32, INT64, INT_RANGES, DataType
 from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import Const, DynDim, Operand, TensorType, Var
 from pypto.language.markers import DynVar
@@ -162,7 +162,9 @@ def common_dtype(left: Scalar, right: Scalar) -> DataType:
         return a if a.is_float else b
     if INDEX in (a, b):
         return INDEX
-    return a if a.bits > b.bits else b if b.bits > a.bits else INT32
+    if a.bits != b.bits:
+        return a if a.bits > b.bits else b
+    return INT64 if a.bits >= 32 else INT32  # one of them is unsigned
 
 
 def binary_scalar(
@@ -196,7 +198,7 @@ def unary_scalar(
     if isinstance(operator, ast.USub):
         return named_scalar(frame, "sub", 0, value, node, "-", hint)
     if isinstance(operator, ast.Invert) and not dtype.is_float:
-        ones = True if dtype == BOOL else 255 if dtype == UINT8 else -1
+        ones = True if dtype == BOOL else INT_RANGES[dtype.name][1] if dtype.is_unsigned else -1
         return named_scalar(frame, "bitxor", value, Const(ones, dtype), node, "~", hint)
     raise frame.error(
         UnsupportedFeatureError,

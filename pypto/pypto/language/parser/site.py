@@ -121,6 +121,11 @@ class CallSite:
             for i, item in enumerate(self.sequence(parameter))
         ]
 
+    def index(self, parameter: str) -> Operand:
+        """An argument that is one size or offset, which may be a run-time value."""
+        at = self.at(parameter)
+        return index_operand(self.frame, self.values[parameter], at, f"{self.name}: {parameter}")
+
     def bounded_ints(self, parameter: str) -> tuple[int, ...]:
         """The same of what :meth:`static_ints` takes, and for the run-time extent of a part of a
         tensor as much as the tensor has."""

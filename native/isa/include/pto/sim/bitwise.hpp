@@ -1,4 +1,4 @@
-// Bitwise instructions, on integers only.
+// Bitwise instructions, on integers; and, or, xor and not also on truth values.
 #ifndef PTO_SIM_BITWISE_HPP_
 #define PTO_SIM_BITWISE_HPP_
 
@@ -22,7 +22,11 @@ struct Xor {
 struct Not {
   template <class T>
   static T apply(T x) noexcept {
-    return static_cast<T>(~x);
+    if constexpr (same_type<T, bool>) {
+      return !x;
+    } else {
+      return static_cast<T>(~x);
+    }
   }
 };
 

@@ -49,9 +49,9 @@ inline float round_whole(float x) noexcept {
 template <class T>
 constexpr float highest_float() noexcept {
   if constexpr (sizeof(T) == 8) {
-    return 9223371487098961920.0f;
+    return Element<T>::is_signed ? 9223371487098961920.0f : 18446742974197923840.0f;
   } else if constexpr (sizeof(T) == 4) {
-    return 2147483520.0f;
+    return Element<T>::is_signed ? 2147483520.0f : 4294967040.0f;
   } else {
     return static_cast<float>(Element<T>::highest);
   }
@@ -72,10 +72,43 @@ inline To float_to_int(float x) noexcept {
 
 template <class To, class From>
 inline To int_to_int(From value) noexcept {
-  const auto wide = static_cast<int64_t>(value);
-  if (wide > static_cast<int64_t>(Element<To>::highest)) return Element<To>::highest;
-  if (wide < static_cast<int64_t>(Element<To>::lowest)) return Element<To>::lowest;
-  return static_cast<To>(wide);
+  if constexpr (Element<From>::is_signed) {
+    if (value < 0) {
+      const auto wide = static_cast<int64_t>(value);
+      if constexpr (!Element<To>::is_signed) return To{0};
+      return wide < static_cast<int64_t>(Element<To>::lowest) ? Element<To>::lowest
+                                                              : static_cast<To>(wide);
+    }
+  }
+  const auto magnitude = static_cast<uint64_t>(value);
+  return magnitude > static_cast<uint64_t>(Element<To>::highest) ? Element<To>::highest
+                                                                 : static_cast<To>(magnitude);
+}
+
+// An integer of more than 24 bits as the float next to it in a mode other than to-nearest-even.
+template <RoundMode Mode, class From>
+inline float int_to_float(From value) noexcept {
+  bool negative = false;
+  if constexpr (Element<From>::is_signed) negative = value < 0;
+  const auto bits = static_cast<uint64_t>(value);
+  const uint64_t magnitude = negative ? 0 - bits : bits;
+  const int width = magnitude == 0 ? 0 : 64 - __builtin_clzll(magnitude);
+  if (width <= 24) return static_cast<float>(value);
+  const int shift = width - 24;
+  uint64_t kept = magnitude >> shift;
+  const uint64_t rest = magnitude & ((uint64_t{1} << shift) - 1);
+  if constexpr (Mode == RoundMode::CAST_ROUND) {
+    kept += rest >> (shift - 1);
+  } else if constexpr (Mode == RoundMode::CAST_FLOOR) {
+    kept += negative && rest != 0;
+  } else if constexpr (Mode == RoundMode::CAST_CEIL) {
+    kept += !negative && rest != 0;
+  } else if constexpr (Mode == RoundMode::CAST_ODD) {
+    kept |= rest != 0;
+  }
+  const float scale = bits_float(static_cast<uint32_t>(shift + 127) << 23);
+  const float result = static_cast<float>(kept) * scale;
+  return negative ? -result : result;
 }
 
 // A 16-bit float by its magnitude bits.
@@ -117,6 +150,12 @@ template <class To, RoundMode Mode, class From>
 inline To convert_element(From value) noexcept {
   if constexpr (same_type<To, From>) {
     return value;
+  } else if constexpr (same_type<To, bool>) {
+    if constexpr (is_float<From>) {
+      return Element<From>::load(value) != 0.0f;
+    } else {
+      return value != 0;
+    }
   } else if constexpr (is_float<From> && is_float<To>) {
     const float x = Element<From>::load(value);
     if constexpr (same_type<To, float> || Mode == RoundMode::CAST_NONE ||
@@ -128,7 +167,14 @@ inline To convert_element(From value) noexcept {
   } else if constexpr (is_float<From>) {
     return float_to_int<To, Mode>(Element<From>::load(value));
   } else if constexpr (is_float<To>) {
-    return Element<To>::store(static_cast<float>(value));
+    if constexpr (Mode == RoundMode::CAST_NONE || Mode == RoundMode::CAST_RINT) {
+      return Element<To>::store(static_cast<float>(value));
+    } else if constexpr (same_type<To, float>) {
+      return int_to_float<Mode>(value);
+    } else {
+      // Rounding to odd first keeps what decides how the narrower type rounds.
+      return narrow_directed<To, Mode>(int_to_float<RoundMode::CAST_ODD>(value));
+    }
   } else {
     return int_to_int<To>(value);
   }
@@ -236,8 +282,9 @@ PTO_SHARED inline void require_apart(const char* op, const TileView& dst, int64_
 }  // namespace sim
 
 // Float to integer rounds as `mode` says; out of range saturates and NaN becomes 0. Integer to
-// narrower integer saturates. Float to fp16 or bf16 rounds as `mode` says, overflow goes to
-// infinity (or, toward zero, to the largest finite value).
+// integer saturates. To a float, a number that the float cannot hold rounds as `mode` says;
+// overflow goes to infinity (or, toward zero, to the largest finite value). To a truth value: true
+// unless 0. From one: 0 or 1.
 template <class Dst, class Src>
 __attribute__((always_inline)) inline void TCVT(Dst& dst, const Src& src, RoundMode mode) {
   using To = typename Dst::DType;
@@ -247,6 +294,15 @@ __attribute__((always_inline)) inline void TCVT(Dst& dst, const Src& src, RoundM
                 sizeof(To), sizeof(From));
 }
 
+namespace scalar {
+
+// One number converted as TCVT converts an element.
+template <class To, RoundMode Mode, class From>
+inline To cast(From value) noexcept {
+  return sim::convert_element<To, Mode>(value);
+}
+
+}  // namespace scalar
 }  // namespace pto
 
 #endif  // PTO_SIM_CONVERT_HPP_

@@ -117,6 +117,23 @@ template <>
 struct Element<int64_t> : IntElement<int64_t, uint64_t> {
   static constexpr const char* name = "int64";
 };
+template <>
+struct Element<uint16_t> : IntElement<uint16_t, uint32_t> {
+  static constexpr const char* name = "uint16";
+};
+template <>
+struct Element<uint32_t> : IntElement<uint32_t, uint32_t> {
+  static constexpr const char* name = "uint32";
+};
+template <>
+struct Element<uint64_t> : IntElement<uint64_t, uint64_t> {
+  static constexpr const char* name = "uint64";
+};
+// A truth value takes a byte, 0 or 1. Masks are read as "not 0".
+template <>
+struct Element<bool> : IntElement<bool, uint32_t> {
+  static constexpr const char* name = "bool";
+};
 
 template <class T>
 inline constexpr bool is_float = Element<T>::is_float;

@@ -38,6 +38,23 @@ template <>
 struct Unsigned<int64_t> {
   using type = uint64_t;
 };
+template <>
+struct Unsigned<uint16_t> {
+  using type = uint16_t;
+};
+template <>
+struct Unsigned<uint32_t> {
+  using type = uint32_t;
+};
+template <>
+struct Unsigned<uint64_t> {
+  using type = uint64_t;
+};
+
+template <class T>
+inline constexpr bool is_minus_one(T value) noexcept {
+  return static_cast<T>(-1) < static_cast<T>(1) && value == static_cast<T>(-1);
+}
 
 template <class T>
 inline constexpr T lowest = static_cast<T>(uint64_t{1} << (sizeof(T) * 8 - 1));
@@ -81,11 +98,11 @@ namespace detail {
 // C++ division, but the lowest value divided by -1 wraps to itself. The divisor is not zero.
 template <class T>
 constexpr T quotient(T a, T b) noexcept {
-  return b == -1 ? subi<T>(0, a) : static_cast<T>(a / b);
+  return is_minus_one(b) ? subi<T>(0, a) : static_cast<T>(a / b);
 }
 template <class T>
 constexpr T remainder(T a, T b) noexcept {
-  return b == -1 ? T{0} : static_cast<T>(a % b);
+  return is_minus_one(b) ? T{0} : static_cast<T>(a % b);
 }
 
 }  // namespace detail

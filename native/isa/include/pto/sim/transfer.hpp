@@ -298,13 +298,17 @@ inline void TCONCAT(Dst& dst, const A& a, const B& b) {
 }
 
 // dst(c, r) = src(r, c). The tiles may overlap.
-template <class Dst, class Src, class Tmp>
-inline void TTRANS(Dst& dst, const Src& src, const Tmp&) {
+template <class Dst, class Src>
+inline void TTRANS(Dst& dst, const Src& src) {
   sim::require_one_type<Dst, Src>();
   using T = typename Dst::DType;
   sim::require("TTRANS", "the destination", dst.view(), src.GetValidCol(), src.GetValidRow());
   sim::transpose<T>(dst.view(), sim::apart("TTRANS", sim::run_copy<T>, dst.view(), sizeof(T),
                                            src.view(), sizeof(T)));
+}
+template <class Dst, class Src, class Tmp>
+inline void TTRANS(Dst& dst, const Src& src, const Tmp&) {
+  TTRANS(dst, src);
 }
 
 }  // namespace pto

@@ -207,7 +207,7 @@ class Nest:
             case Role.TRANSPOSE:
                 rows, cols = self.places(op.result)
                 source = self.load(tensors_of(op)[0], (cols, rows), MemorySpace.Vec)
-                tile = self.emission.op("tile.transpose", (source,), op.result.name)
+                tile = self.emission.op("tile.transpose", (source,), op.result.name, **op.attrs)
             case Role.FILL:
                 tile = self._full(op)
             case _:

@@ -32,8 +32,11 @@ class Role(enum.Enum):
 # the size of their elements.
 _MAPS = frozenset(
     "tensor." + name.removeprefix("tile.")
-    for name in (*IN_PLACE, "tile.cast", "tile.row_expand", "tile.col_expand")
-) - {"tensor.matmul_acc", "tensor.move", "tensor.assemble", "tensor.write"}
+    for name in (
+        *(*IN_PLACE, "tile.cast", "tile.cmp", "tile.cmps"),
+        *("tile.row_expand", "tile.col_expand"),
+    )
+) - {"tensor.matmul_acc", "tensor.matmul_init", "tensor.move", "tensor.assemble", "tensor.write"}
 
 # The axis that a reduction makes 1, and what joins the results of two parts of it.
 REDUCTIONS: dict[str, tuple[int, str]] = {
