@@ -13,6 +13,10 @@ from pypto.ir.nodes import Const, Op, Operand, Stmt, TensorType, Var
 from pypto.ir.passes.liveness import IN_PLACE
 from pypto.ir.passes.rewrite import blocks, operands, walk
 
+_ELEMENTWISE = frozenset(name.replace("tile.", "tensor.") for name in (*IN_PLACE, "tile.cast")) - {
+    "tensor.write",
+    "tensor.assemble",
+}
 _ROWS = ("tensor.row_max", "tensor.row_min", "tensor.row_sum", "tensor.row_prod")
 
 
@@ -40,14 +44,8 @@ class PartlyValid:
             return True
         if stmt.op in _ROWS and _all_rows(stmt, rows):
             return True
-        tensors = [
-            o for o in stmt.operands if isinstance(o, Var) and isinstance(o.type, TensorType)
-        ]
-        alone = len(tensors) == 1 and stmt.op.replace("tensor.", "tile.") in (
-            *IN_PLACE,
-            "tile.cast",
-        )
-        return alone and self.minded(stmt.result, rows, escaping)
+        tensors = sum(isinstance(o, Var) and isinstance(o.type, TensorType) for o in stmt.operands)
+        return tensors == 1 and stmt.op in _ELEMENTWISE and self.minded(stmt.result, rows, escaping)
 
 
 def _all_rows(op: Op, rows: Operand) -> bool:
