@@ -26,7 +26,7 @@ BREAKABLE_PROGRAMS = ("tests/benchmarks/jit_cache_latency.py",)
 
 _MARKER = "conforms"
 # What rows are about; each document is a page of its own, with numbers of its own.
-DOCUMENTS = ("cache", "entry")
+DOCUMENTS = ("cache", "entry", "language")
 
 _ROW_ID = re.compile(rf"({'|'.join(DOCUMENTS)})\.[1-9][0-9]*")
 _LONGEST_SENTENCE = 900

@@ -26,6 +26,7 @@ _FOLDER = Path("docs/reference")
 PAGES = {
     "cache": _FOLDER / "conformance.md",
     "entry": _FOLDER / "conformance-entry-points.md",
+    "language": _FOLDER / "conformance-language.md",
 }
 
 _WRITTEN = """\
@@ -57,6 +58,14 @@ Each row is a behaviour of compiling, loading and running a program that users m
 [map of the entry points](entry-points.md) says what they are for. {_PROVEN}
 The numbers are names and do not change. What programs for several chips will do is refused for now,
 and rows 9, 42 and 43 say so.
+""",
+    "language": f"""\
+# What holds of the kernel language, and which test proves it
+
+{_WRITTEN}
+Each row is a promise to whoever writes kernels: a name of the language, a spelling, or what a
+program means; the [pages of the language](language-programs.md) explain them. {_PROVEN}
+The numbers are names and do not change.
 """,
 }
 

@@ -46,6 +46,7 @@ def test_tasks_of_a_chain_run_in_order(runtime: str, compile_text: Any) -> None:
         assert torch.equal(compiled(x), expected * 2)
 
 
+@pytest.mark.conforms("language.44")
 def test_tiles_swap_and_rotate_in_loops(compile_text: Any) -> None:
     compiled = compile_text(
         """
@@ -85,6 +86,7 @@ def test_tiles_swap_and_rotate_in_loops(compile_text: Any) -> None:
         torch.testing.assert_close(out, torch.cat((a, b, c, total)))
 
 
+@pytest.mark.conforms("language.30")
 @pytest.mark.parametrize("rows", [1, 16, 37])
 def test_extents_of_the_call_bound_loops_and_valid_regions(rows: int, compile_text: Any) -> None:
     compiled = _dynamic(compile_text)

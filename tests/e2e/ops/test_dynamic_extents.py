@@ -39,6 +39,7 @@ def bare(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
+@pytest.mark.conforms("language.29")
 @pytest.mark.parametrize("arch", list(BackendType))
 def test_an_entry_is_dynamic_where_its_helpers_are(arch: BackendType) -> None:
     config = RunConfig(arch=arch)

@@ -32,6 +32,7 @@ def numbers(dtype: DataType, count: int) -> Tensor:
     return (torch.arange(count) * 7 % 11 - (0 if dtype is UINT8 else 5)).to(TORCH[dtype])
 
 
+@pytest.mark.conforms("language.23")
 @PLATFORMS
 @pytest.mark.parametrize("dtype", TORCH, ids=str)
 def test_tensor_elements_of_every_type(dtype: DataType, platform: str, compile_text: Any) -> None:
@@ -79,6 +80,7 @@ def test_truth_values_in_orchestration(platform: str, compile_text: Any) -> None
     assert torch.equal(done, ~flags)
 
 
+@pytest.mark.conforms("language.25")
 @PLATFORMS
 def test_ranks_from_one_to_five(platform: str, compile_text: Any) -> None:
     compiled = compile_text(

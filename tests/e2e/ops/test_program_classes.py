@@ -73,6 +73,7 @@ class Chained:
         return out
 
 
+@pytest.mark.conforms("language.53")
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_a_program_class_runs(platform: str, tmp_path: Path) -> None:
     torch.manual_seed(3)
@@ -92,6 +93,7 @@ class OnlyOpaque:
                 out = pl.store(pl.exp(pl.load(x, [i, 0], [8, 16])), [i, 0], out)
 
 
+@pytest.mark.conforms("language.55")
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_a_program_without_orchestration_is_entered_by_its_opaque_function(
     platform: str, tmp_path: Path
@@ -103,6 +105,7 @@ def test_a_program_without_orchestration_is_entered_by_its_opaque_function(
     torch.testing.assert_close(out, x.exp())
 
 
+@pytest.mark.conforms("language.55")
 def test_a_program_of_kernels_alone_cannot_be_compiled(tmp_path: Path) -> None:
     @pl.program
     class Kernels:
@@ -120,6 +123,7 @@ def test_a_program_of_kernels_alone_cannot_be_compiled(tmp_path: Path) -> None:
         ir.compile(Kernels, output_dir=tmp_path)
 
 
+@pytest.mark.conforms("language.46")
 def test_errors_of_the_compiler_name_the_users_line(tmp_path: Path) -> None:
     text = (
         "import pypto.language as pl\n"
@@ -150,6 +154,7 @@ def staged(x: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
+@pytest.mark.conforms("language.51")
 @pytest.mark.parametrize("arch", BackendType)
 def test_an_opaque_function_of_a_jit_kernel(arch: BackendType) -> None:
     torch.manual_seed(5)

@@ -146,6 +146,7 @@ def test_created_tensors_live_as_long_as_a_name_has_them(compile_text: Any) -> N
     torch.testing.assert_close(compiled(x), x * 16)
 
 
+@pytest.mark.conforms("language.20")
 def test_an_input_that_may_be_written_under_another_name_is_an_output(compile_text: Any) -> None:
     compiled = compile_text(
         """

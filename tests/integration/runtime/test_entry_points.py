@@ -275,6 +275,7 @@ def test_outputs_of_run_time_extents_are_passed_in_place(tmp_path: Path) -> None
     assert out[0, 0].item() == 0.5
 
 
+@pytest.mark.conforms("language.54")
 @pytest.mark.conforms("entry.4")
 def test_each_orchestration_of_a_program_is_called_by_name(tmp_path: Path) -> None:
     compiled = ir.compile(Arithmetic, output_dir=tmp_path / "out", dump_passes=False)

@@ -6,6 +6,7 @@ import pytest
 from pypto.ir import dtypes
 
 
+@pytest.mark.conforms("language.22")
 @pytest.mark.parametrize(
     ("dtype", "text", "size", "torch_name", "code"),
     [

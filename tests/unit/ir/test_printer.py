@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+import pytest
 from pypto.ir.dtypes import BOOL, FP16, FP32, INDEX, INT32, TASK_ID
 from pypto.ir.nodes import (
     ArrayType,
@@ -70,6 +71,7 @@ def sample():
     return Program("sample", {"entry": entry}, "entry")
 
 
+@pytest.mark.conforms("language.59")
 def test_the_text_is_pinned_and_parses():
     text = sample().as_python()
     ast.parse(text)

@@ -83,12 +83,14 @@ def test_a_terabyte_is_described_without_being_allocated() -> None:
     assert bound.arguments["x"] == TensorType((1 << 20, 1 << 20), FP32)
 
 
+@pytest.mark.conforms("language.27")
 def test_dynamic_extents_do_not_count() -> None:
     sig = signature(param("x", type_=DYNAMIC))
     assert bind(sig).parameters == bind(sig, meta(5, 64)).parameters
     assert bind(sig, meta(5, 64)).arguments["x"] == DYNAMIC
 
 
+@pytest.mark.conforms("language.28")
 def test_extents_that_the_body_declares_dynamic_do_not_count() -> None:
     sig = Signature("k", (BARE,), {}, {"x": {0: "N"}})
     assert bind(sig, meta(5, 64)).parameters == bind(sig, meta(6, 64)).parameters
@@ -162,6 +164,7 @@ REFUSED: dict[str, tuple[Signature, tuple[Any, ...], dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.conforms("language.23")
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_does_not_fit_is_named(name: str) -> None:
     sig, args, kwargs, text = REFUSED[name]

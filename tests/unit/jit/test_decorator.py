@@ -55,6 +55,7 @@ def invalid(x: pl.Tensor[[16, 64], pl.FP32]):
     import os  # noqa: F401
 
 
+@pytest.mark.conforms("language.33")
 def test_it_is_called_what_the_function_is_called() -> None:
     assert isinstance(kernel, JITFunction)
     assert kernel.__name__ == "kernel"
@@ -66,11 +67,13 @@ def test_it_is_called_what_the_function_is_called() -> None:
     assert repr(staged) == "JITFunction('staged', func_type='opaque')"
 
 
+@pytest.mark.conforms("language.33")
 def test_parameters() -> None:
     assert kernel.param_names == ("x", "out")
     assert kernel.output_param_names == ("out",)
 
 
+@pytest.mark.conforms("language.34")
 def test_decorations_are_recorded() -> None:
     assert kernel.declaration.auto_scope
     assert not unscoped.declaration.auto_scope
@@ -78,11 +81,13 @@ def test_decorations_are_recorded() -> None:
     assert levelled.declaration.level is pl.Level.CORE_GROUP
 
 
+@pytest.mark.conforms("language.35")
 def test_decorating_does_not_parse() -> None:
     with pytest.raises(Exception, match="import"):
         invalid.specialize()
 
 
+@pytest.mark.conforms("language.34")
 def test_what_cannot_be_decorated_is_refused() -> None:
     with pytest.raises(TypeError, match="def"):
         pl.jit(3)
@@ -125,6 +130,7 @@ def make(rows: int) -> Any:
     return made
 
 
+@pytest.mark.conforms("language.38")
 def test_a_kernel_of_a_factory_sees_the_factorys_names() -> None:
     shapes = [
         made.specialize().functions["made"].params[1].var.type.shape[0]
@@ -158,6 +164,7 @@ def misplaced(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], p
     return out
 
 
+@pytest.mark.conforms("language.46")
 def test_computing_outside_a_scope_is_refused_where_code_is_generated() -> None:
     misplaced.lower()
     message = (
@@ -199,6 +206,7 @@ def calls_program_functions(x: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
+@pytest.mark.conforms("language.56")
 def test_kernels_may_call_functions_of_programs() -> None:
     x = torch.zeros(16, 64)
     program = calls_program_functions.specialize(x, torch.zeros(16, 64))
@@ -208,6 +216,7 @@ def test_kernels_may_call_functions_of_programs() -> None:
     assert "is a function of programs; decorate it with pl.jit.inline or pl.jit.incore" in bypass
 
 
+@pytest.mark.conforms("language.56")
 def test_programs_may_call_helpers_of_kernels() -> None:
     @pl.program
     class Mixed:

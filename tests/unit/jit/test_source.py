@@ -419,6 +419,7 @@ def test_another_function_at_the_place_is_never_taken_for_it(load: Load) -> None
         parse(edited)
 
 
+@pytest.mark.conforms("language.36")
 def test_without_a_text_the_kernel_is_named() -> None:
     namespace: dict[str, object] = {"mark": marker(ModuleTexts())}
     exec("@mark\ndef kernel(x):\n    return x\n", namespace)

@@ -343,6 +343,7 @@ def test_code_that_was_replaced_is_refused(module: Any) -> None:
         capture.take()
 
 
+@pytest.mark.conforms("language.57")
 @pytest.mark.parametrize(
     "module",
     ["helpers.one", "helpers.nested.two", 'table["three"][0]'],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pypto.language as pl
+import pytest
 from pypto.ir.dtypes import BOOL, INT32
 from pypto.ir.nodes import For, If, LoopKind, Op, While
 from pypto.ir.passes.rewrite import walk
@@ -35,6 +36,7 @@ def test_loops_have_kinds(lang):
     ]
 
 
+@pytest.mark.conforms("language.59")
 def test_explicit_values_are_carried_as_written(lang):
     """Also those that nothing changes and nobody reads."""
 

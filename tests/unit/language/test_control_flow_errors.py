@@ -367,6 +367,7 @@ def compiled(text, path):
     return names["kernel"]
 
 
+@pytest.mark.conforms("language.43")
 @pytest.mark.parametrize("name", CASES)
 def test_an_error_names_the_culprit_and_its_place(lang, tmp_path, name):
     marked, kind, message = CASES[name]

@@ -41,6 +41,7 @@ def entry_of(lang, **helpers):
     return entry
 
 
+@pytest.mark.conforms("language.29")
 def test_what_a_helper_makes_dynamic_is_dynamic_in_its_caller(lang):
     found = dynamic_axes(lang.source_of(entry_of(lang)))
     # a and c are one call's M, b and d another's.
@@ -49,6 +50,7 @@ def test_what_a_helper_makes_dynamic_is_dynamic_in_its_caller(lang):
     }  # fmt: skip
 
 
+@pytest.mark.conforms("language.29")
 def test_the_program_has_the_extents_of_its_helpers(lang):
     types = {name: lang.tensor(32, 16) for name in "abcde"}
     program = lang.parse(entry_of(lang), **types, n=pl.INT32)
@@ -62,6 +64,7 @@ def test_the_program_has_the_extents_of_its_helpers(lang):
     }
 
 
+@pytest.mark.conforms("language.29")
 def test_an_annotation_or_another_tensor_ends_the_cascade(lang):
     annotated = lang.incore(by_annotation)
 
@@ -74,6 +77,7 @@ def test_an_annotation_or_another_tensor_ends_the_cascade(lang):
     assert dynamic_axes(lang.source_of(entry)) == {}
 
 
+@pytest.mark.conforms("language.28")
 def test_what_a_kernel_binds_itself_wins(lang):
     annotated = lang.incore(by_annotation)
 
@@ -84,6 +88,7 @@ def test_what_a_kernel_binds_itself_wins(lang):
     assert dynamic_axes(lang.source_of(entry)) == {"a": {0: "N"}, "b": {0: "M$0"}}
 
 
+@pytest.mark.conforms("language.58")
 def test_functions_that_call_themselves_end(lang):
     def loops(x: pl.Tensor, y: pl.Tensor):
         again(x, y)  # noqa: F821

@@ -18,6 +18,7 @@ KERNEL_FUNCTIONS = [f for module in (functions, computation)
                     if hasattr(f, "__wrapped__")]  # fmt: skip
 
 
+@pytest.mark.conforms("language.3")
 def test_everything_in_all_exists():
     for name in pl.__all__:
         if name != "jit":  # a layer above
@@ -25,6 +26,7 @@ def test_everything_in_all_exists():
     assert pl.Mem is pl.MemorySpace
 
 
+@pytest.mark.conforms("language.12")
 @pytest.mark.parametrize("function", KERNEL_FUNCTIONS, ids=lambda f: f.__name__)
 def test_kernel_functions_explain_themselves(function):
     assert function.__doc__
@@ -54,6 +56,7 @@ def has_name(name):
     return True
 
 
+@pytest.mark.conforms("language.13")
 def test_annotations_are_values():
     assert pl.Tensor[[16, 64], pl.FP32] == pl.Tensor((16, 64), pl.FP32)
     assert pl.Tensor[[16, 64], pl.FP32].shape == (16, 64)
@@ -65,6 +68,7 @@ def test_annotations_are_values():
     assert pl.InOut[pl.Tensor[[4], pl.FP32]].direction.value == "InOut"
 
 
+@pytest.mark.conforms("language.14", "language.26")
 @pytest.mark.parametrize(
     ("make", "kind", "message"),
     [

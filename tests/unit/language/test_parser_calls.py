@@ -56,6 +56,7 @@ def square(lang):
     return lang.tensor(16, 16)
 
 
+@pytest.mark.conforms("language.47")
 def test_a_call_gives_the_output_it_writes(lang, square):
     helper = lang.incore(add_kernel)
 
@@ -92,6 +93,7 @@ def test_several_outputs_unpack_in_the_order_of_the_return(lang, square):
     )
 
 
+@pytest.mark.conforms("language.20")
 def test_a_written_input_becomes_an_output_all_the_way_up(lang, square):
     helper = lang.incore(update)
 
@@ -103,6 +105,7 @@ def test_a_written_input_becomes_an_output_all_the_way_up(lang, square):
         assert [p.direction for p in program.functions[name].params] == [Direction.InOut]
 
 
+@pytest.mark.conforms("language.47")
 def test_equal_types_share_a_function_and_others_do_not(lang, square):
     helper = lang.incore(add_kernel)
 
@@ -119,6 +122,7 @@ def test_equal_types_share_a_function_and_others_do_not(lang, square):
     ]
 
 
+@pytest.mark.conforms("language.47")
 def test_constexpr_arguments_make_functions_of_their_own(lang, square):
     helper = lang.incore(sized)
 
@@ -132,6 +136,7 @@ def test_constexpr_arguments_make_functions_of_their_own(lang, square):
     assert all(len(call.operands) == 2 for call in calls)
 
 
+@pytest.mark.conforms("language.27")
 def test_a_dynamic_parameter_takes_any_extent(lang, square):
     helper = lang.incore(dynamic_copy)
 
@@ -146,6 +151,7 @@ def test_a_dynamic_parameter_takes_any_extent(lang, square):
     assert [p.var.type for p in params] == [TensorType((DynDim("M"), 16), FP32)] * 2
 
 
+@pytest.mark.conforms("language.31")
 def test_one_dynamic_symbol_is_one_extent(lang, square):
     helper = lang.incore(dynamic_copy)
 
@@ -166,6 +172,7 @@ def test_one_dynamic_symbol_is_one_extent(lang, square):
         lang.parse(creates, x=square)
 
 
+@pytest.mark.conforms("language.49")
 def test_an_inline_function_leaves_none_behind(lang, square):
     def body(t: pl.Tile, factor, rows: pl.INDEX = 16):
         """Works on tiles."""
@@ -187,6 +194,7 @@ def test_an_inline_function_leaves_none_behind(lang, square):
     assert [s.span.unit.split(":")[-1] for s in scope.body] == ["entry", "body", "entry"]
 
 
+@pytest.mark.conforms("language.49", "language.50")
 def test_an_inline_function_may_hold_scopes_and_tensors(lang, square):
     def stage(x: pl.Tensor, y: pl.Out[pl.Tensor]):
         middle = pl.create_tensor([16, 16], dtype=pl.FP32)
@@ -207,6 +215,7 @@ def test_an_inline_function_may_hold_scopes_and_tensors(lang, square):
     assert kinds == ["Op", "Scope", "Scope", "Return"]
 
 
+@pytest.mark.conforms("language.49", "language.57")
 def test_helpers_call_helpers(lang, square):
     inner = lang.inline(lambda_free_double)
 
@@ -229,6 +238,7 @@ def lambda_free_double(t):
     return pl.add(t, t)
 
 
+@pytest.mark.conforms("language.58")
 def test_recursion_is_refused(lang, square):
     def again(x: pl.Tensor):
         helper(x)
@@ -242,6 +252,7 @@ def test_recursion_is_refused(lang, square):
         lang.parse(entry, x=square)
 
 
+@pytest.mark.conforms("language.38")
 def test_numbers_come_from_closures_globals_and_attributes(lang, square):
     offset = 4
     table = {"cols": [8, 16]}
@@ -262,6 +273,7 @@ def test_numbers_come_from_closures_globals_and_attributes(lang, square):
     ]
 
 
+@pytest.mark.conforms("language.18")
 def test_run_time_scalars_meet_in_one_type(lang, square):
     def entry(y: pl.Out[pl.Tensor], n: pl.INT32, f: pl.FP32):
         big = n * 2 + y.shape[0]
@@ -348,6 +360,7 @@ def test_tensors_of_one_and_three_axes(lang):
     assert body[0].result.type.shape == (1, 8)
 
 
+@pytest.mark.conforms("language.42")
 def test_casts_and_shapes(lang, square):
     def entry(x: pl.Tensor, y: pl.Out[pl.Tensor], f: pl.FP32):
         created = pl.create_tensor([x.shape[0] * 2, 8], dtype=pl.FP16)

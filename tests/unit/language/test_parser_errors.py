@@ -603,6 +603,7 @@ def compiled(text, path):
     return names["kernel"]
 
 
+@pytest.mark.conforms("language.17", "language.39", "language.40", "language.43", "language.48")
 @pytest.mark.parametrize("name", CASES)
 def test_an_error_names_the_culprit_and_its_place(lang, tmp_path, name):
     marked, kind, message = CASES[name]
@@ -644,6 +645,7 @@ SIGNATURES = {
 }
 
 
+@pytest.mark.conforms("language.17", "language.37")
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_a_wrong_annotation_is_named(lang, tmp_path, name):
     marked, message = SIGNATURES[name]
@@ -681,6 +683,7 @@ def test_arguments_must_fit_the_annotations(lang):
         assert message in caught.value.message
 
 
+@pytest.mark.conforms("language.43")
 def test_a_position_counts_characters_and_the_users_columns(lang, tmp_path):
     text = "if True:\n    def kernel(x: pl.Tensor):\n        größe = 1; k = mist\n"
     kernel = compiled(text, tmp_path / "user.py")

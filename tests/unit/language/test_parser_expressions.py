@@ -17,6 +17,7 @@ def ops(lang, kernel, **arguments):
     return [line.strip() for line in lang.lines(lang.parse(kernel, **arguments))]
 
 
+@pytest.mark.conforms("language.32", "language.40")
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -103,6 +104,7 @@ def test_short_circuits_skip_what_python_would(lang):
         lang.parse(kernel, n=INT32, use=True)
 
 
+@pytest.mark.conforms("language.30")
 def test_a_dynamic_name_reads_its_extent(lang):
     rows = pl.dynamic("M")
 
@@ -278,6 +280,7 @@ WRONG = {
 }
 
 
+@pytest.mark.conforms("language.39", "language.42")
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_expression_is_named(lang, tmp_path, name):
     expression, kind, message = WRONG[name]

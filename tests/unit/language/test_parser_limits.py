@@ -65,6 +65,7 @@ def test_branches_that_are_decided_do_not_nest(lang: Any) -> None:
     _parse(lang, [f"{index} == 150" for index in range(200)])
 
 
+@pytest.mark.conforms("language.25")
 @pytest.mark.parametrize("rank", [0, 6])
 def test_a_tensor_has_one_to_five_dimensions(lang: Any, rank: int) -> None:
     def kernel(x: pl.Tensor, y: pl.Out[pl.Tensor]):

@@ -39,6 +39,7 @@ def test_a_loop_that_stores_carries_nothing_and_returns_the_parameter(lang):
     ]
 
 
+@pytest.mark.conforms("language.30")
 def test_a_dynamic_extent_is_read_once_where_it_is_used(lang):
     program = lang.parse(copy_rows, x=lang.tensor("M", 64), out=lang.tensor("M", 64))
     assert lang.lines(program)[:3] == [
@@ -57,6 +58,7 @@ def running_sum(x: pl.Tensor, out: pl.Out[pl.Tensor]):
         out[:] = acc
 
 
+@pytest.mark.conforms("language.44")
 def test_a_rebound_tile_is_carried_and_a_temporary_is_not(lang):
     body = in_scope(lang, running_sum, x=lang.tensor(64, 64), out=lang.tensor(16, 64))
     (loop,) = [s for s in body if isinstance(s, For)]
@@ -81,6 +83,7 @@ def carry_scalars(out: pl.Out[pl.Tensor], n: pl.INT32):
     return out
 
 
+@pytest.mark.conforms("language.44")
 def test_scalars_are_carried_in_the_type_they_become(lang):
     program = lang.parse(carry_scalars, out=lang.tensor(64, 8), n=INT32)
     (loop,) = [s for s in program.functions["carry_scalars"].body if isinstance(s, For)]
@@ -314,6 +317,7 @@ def statements(x: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
+@pytest.mark.conforms("language.17", "language.32")
 def test_assignments_of_every_kind(lang):
     program = lang.parse(statements, x=lang.tensor(32, 64), out=lang.tensor(16, 64))
     assert [line.strip() for line in lang.lines(program)] == [

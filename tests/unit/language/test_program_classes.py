@@ -74,6 +74,7 @@ class Sample:
         return out
 
 
+@pytest.mark.conforms("language.49", "language.53", "language.57")
 def test_a_class_gives_a_program():
     assert isinstance(Sample, ir.Program)
     assert Sample.name == "Sample"
@@ -94,18 +95,21 @@ def test_a_class_gives_a_program():
     verify(Sample, Form.FRONTEND)
 
 
+@pytest.mark.conforms("language.53")
 def test_calls_name_what_they_write():
     calls = [stmt for stmt in Sample.functions["main"].body if isinstance(stmt, Call)]
     assert [call.callee for call in calls] == ["kernel", "scaled", "stage"]
     assert [len(call.results) for call in calls] == [1, 1, 1]
 
 
+@pytest.mark.conforms("language.52")
 def test_a_function_alone_is_parsed_when_it_is_decorated():
     assert isinstance(scaled, ir.Function)
     assert scaled.name == "scaled" and scaled.func_type is FunctionKind.INCORE
     assert isinstance(twice, InlineFunction) and twice.name == "twice"
 
 
+@pytest.mark.conforms("language.51")
 def test_the_kind_is_opaque_where_none_is_given():
     @pl.function
     def plain(x: pl.Tensor[[16], pl.FP32]):
@@ -114,6 +118,7 @@ def test_the_kind_is_opaque_where_none_is_given():
     assert plain.func_type is pl.FunctionType.Opaque
 
 
+@pytest.mark.conforms("language.27")
 def test_dynamic_extents_and_scalars():
     @pl.program
     class Dynamic:
@@ -134,6 +139,7 @@ def test_dynamic_extents_and_scalars():
     assert Dynamic.functions["main"].params[0].var.type.shape[0].symbol == "M"
 
 
+@pytest.mark.conforms("language.38")
 def test_names_of_the_enclosing_function_and_class():
     columns = 32
 
@@ -148,6 +154,7 @@ def test_names_of_the_enclosing_function_and_class():
     assert Local.functions["kernel"].params[0].var.type.shape == (8, 32)
 
 
+@pytest.mark.conforms("language.54")
 def test_several_orchestrations():
     @pl.program
     class Two:
@@ -215,6 +222,7 @@ def test_a_method_with_constants_is_parsed_for_each_value():
     assert shapes == [(8, 16), (16, 16)]
 
 
+@pytest.mark.conforms("language.52")
 def test_attributes_are_kept():
     @pl.function(attrs={"b": 1, "a": "text"})
     def noted(x: pl.Tensor[[16], pl.FP32]):
@@ -372,6 +380,7 @@ ERRORS = {
 }  # fmt: skip
 
 
+@pytest.mark.conforms("language.43", "language.45")
 @pytest.mark.parametrize("case", ERRORS)
 def test_errors_name_the_users_line(case):
     text, kind, line, message = ERRORS[case]
@@ -417,6 +426,7 @@ WRONG = {
 }
 
 
+@pytest.mark.conforms("language.53")
 @pytest.mark.parametrize("case", WRONG)
 def test_decorators_refuse_what_they_cannot_take(case):
     text, message = WRONG[case]
@@ -425,6 +435,7 @@ def test_decorators_refuse_what_they_cannot_take(case):
     assert message in str(error)
 
 
+@pytest.mark.conforms("language.45")
 def test_strict_functions_may_reuse_names_that_ended():
     text = """
     @pl.function(strict_ssa=True)
@@ -450,6 +461,7 @@ def test_strict_functions_may_reuse_names_that_ended():
 # --- text ----------------------------------------------------------------------------------
 
 
+@pytest.mark.conforms("language.36")
 def test_text_without_a_file_is_named_in_errors(tmp_path):
     names: dict[str, object] = {}
     code = "@pl.function\ndef hidden(x: pl.Tensor[[16], pl.FP32]): ..."
@@ -457,6 +469,7 @@ def test_text_without_a_file_is_named_in_errors(tmp_path):
         exec(compile(code, "<nowhere>", "exec"), {"pl": pl}, names)
 
 
+@pytest.mark.conforms("language.10")
 def test_loads_reads_a_file(tmp_path: Path):
     file = tmp_path / "program.py"
     file.write_text(HEAD + "@pl.function\ndef f(x: T):\n    y = nothing\n")
@@ -467,6 +480,7 @@ def test_loads_reads_a_file(tmp_path: Path):
     assert pl.loads(file).name == "f"
 
 
+@pytest.mark.conforms("language.10")
 def test_a_text_defines_one_program():
     one = "@pl.program\nclass {}:\n    @pl.function\n    def f(self, x: T):\n        pass\n"
     with pytest.raises(ValueError, match=r"two\.py defines more than one program: A, B; parse one"):
@@ -482,6 +496,7 @@ def test_a_text_defines_one_program():
         pl.parse("def (")
 
 
+@pytest.mark.conforms("language.37")
 def test_annotations_may_be_strings():
     text = "from __future__ import annotations\n" + HEAD + textwrap.dedent(
         """

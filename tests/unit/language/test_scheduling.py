@@ -127,6 +127,7 @@ def submitted(x: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
+@pytest.mark.conforms("language.59")
 def test_submitted_tasks_carry_their_schedule(lang, parsed):
     program = parsed(submitted)
     assert lang.lines(program) == [

@@ -31,6 +31,7 @@ def every_kind(
     pass
 
 
+@pytest.mark.conforms("language.18", "language.19", "language.37")
 def test_every_kind_of_parameter(lang):
     params = {p.name: p for p in read_signature(lang.source_of(every_kind))}
     assert list(params) == list("abcdefghi")
@@ -56,6 +57,7 @@ def binds(x: pl.Tensor, y: pl.Tensor):
     y.bind_dynamic(1, M)
 
 
+@pytest.mark.conforms("language.28")
 def test_bind_dynamic_makes_extents_dynamic(lang):
     assert dynamic_axes(lang.source_of(binds)) == {"x": {0: "M"}, "y": {1: "M"}}
     program = lang.parse(binds, x=lang.tensor(16, 64), y=lang.tensor(8, 16))
@@ -63,6 +65,7 @@ def test_bind_dynamic_makes_extents_dynamic(lang):
     assert types == [TensorType((DynDim("M"), 64), FP32), TensorType((8, DynDim("M")), FP32)]
 
 
+@pytest.mark.conforms("language.28")
 def test_bind_dynamic_takes_an_axis_and_a_dynamic(lang):
     def wrong(x: pl.Tensor):
         x.bind_dynamic(0, 16)
@@ -79,6 +82,7 @@ def test_defaults_fill_in_for_arguments(lang):
     assert [p.name_hint for p in program.functions["kernel"].params] == ["x", "n"]
 
 
+@pytest.mark.conforms("language.41")
 def test_static_print_prints_once_and_shows_types(lang, capsys):
     def kernel(x: pl.Tensor, y: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):

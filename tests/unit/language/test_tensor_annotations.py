@@ -10,6 +10,7 @@ from pypto.language.parser.diagnostics.exceptions import ParserTypeError
 N = pl.dynamic("N")
 
 
+@pytest.mark.conforms("language.13")
 def test_subscripts_give_values_with_all_that_they_say():
     plain = pl.Tensor[[16, 64], pl.FP32]
     assert (plain.shape, plain.dtype, plain.layout) == ((16, 64), pl.FP32, pl.ND)
@@ -22,6 +23,7 @@ def test_subscripts_give_values_with_all_that_they_say():
     assert pl.Tuple[plain, packed] == (plain, packed)
 
 
+@pytest.mark.conforms("language.14", "language.24")
 @pytest.mark.parametrize(
     ("make", "kind", "message"),
     [
@@ -41,6 +43,7 @@ def test_wrong_views_say_so(make, kind, message):
         make()
 
 
+@pytest.mark.conforms("language.15")
 def test_a_layout_is_part_of_the_type(lang):
     def helper(x: pl.Tensor, w: pl.Tensor[[32, 32], pl.FP16, pl.NZ], out: pl.Out[pl.Tensor]):
         t = pl.load(w, [16, 16], [16, 16])
@@ -87,6 +90,7 @@ def jitted(w: pl.Tensor[[32, 32], pl.FP16, pl.TensorView(stride=[64, 1])]):
     pass
 
 
+@pytest.mark.conforms("language.15", "language.16")
 @pytest.mark.parametrize(
     ("kernel", "line", "message"),
     [
@@ -125,6 +129,7 @@ def program_of(view):
     return Strided
 
 
+@pytest.mark.conforms("language.16")
 @pytest.mark.parametrize(
     ("view", "adjacent"),
     [
@@ -141,6 +146,7 @@ def test_a_view_says_what_has_gaps(view, adjacent):
     assert param.var.type.adjacent == adjacent
 
 
+@pytest.mark.conforms("language.16")
 @pytest.mark.parametrize(
     ("view", "message"),
     [

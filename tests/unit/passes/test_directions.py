@@ -136,6 +136,7 @@ def update(self, cache: T, x: T):
 """
 
 
+@pytest.mark.conforms("language.20")
 def test_an_input_that_a_callee_writes_is_an_output_of_every_caller(limits: TargetLimits) -> None:
     text = CALLEE + (
         "\n@pl.function(type=pl.FunctionType.Orchestration)\n"

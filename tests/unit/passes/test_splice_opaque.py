@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+import pytest
 from pypto.backend import BackendType
 from pypto.ir.dtypes import FP32, INDEX
 from pypto.ir.nodes import (
@@ -62,6 +63,7 @@ def program(*functions: Function) -> Program:
     return Program("p", MappingProxyType(table), functions[-1].name)
 
 
+@pytest.mark.conforms("language.51")
 def test_a_call_becomes_the_statements_and_its_result_names_the_argument():
     fixed = TensorType((16, 8), FP32)
     a, b, first = Var("a", fixed), Var("b", fixed), Var("b", fixed)

@@ -40,6 +40,7 @@ def test_arguments_are_split_in_order() -> None:
     assert bound.scalars == (2**64 - 1,)
 
 
+@pytest.mark.conforms("language.21")
 def test_the_count_decides_the_style() -> None:
     assert SIMPLE.output_indices == (2,)
     assert SIMPLE.returns_for(3) is False
@@ -53,6 +54,7 @@ def test_the_count_decides_the_style() -> None:
             SIMPLE.returns_for(count)
 
 
+@pytest.mark.conforms("language.21")
 def test_without_return_values_or_outputs_there_is_one_style() -> None:
     silent = _signature(ParamInfo("x", IN, (2,), FP32), ParamInfo("o", OUT, (2,), FP32), returns=0)
     with pytest.raises(TypeError, match=r"expects 2 \(in-place\) arguments, got 1"):
@@ -116,6 +118,7 @@ def test_a_tensor_is_no_scalar() -> None:
         SIMPLE.bind((torch.ones(2, 3), torch.tensor(1), torch.zeros(2, 3)))
 
 
+@pytest.mark.conforms("language.31")
 def test_equal_symbols_are_equal_extents() -> None:
     signature = _signature(
         ParamInfo("a", IN, (DYNAMIC, 4), FP32, ("N", None)),
