@@ -80,7 +80,7 @@ def _everywhere(site: CallSite, mask: Var, value: bool | int | float) -> Var:
         dtype, value = natural_dtype(other), float(value)
     shape = tuple(extent for extent in mask.type.shape if isinstance(extent, int))
     attrs: dict[str, AttrValue] = {"shape": shape, "dtype": dtype, "value": value}
-    return site.emit(f"{family(mask)}.full", [], attrs)
+    return site.frame.emit(f"{family(mask)}.full", [], site.node, attrs=attrs)
 
 
 def _mode(site: CallSite) -> str | None:

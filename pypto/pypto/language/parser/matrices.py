@@ -28,7 +28,8 @@ def _factor(site: CallSite, parameter: str, flag: str) -> Var:
     rank = _rank(factor)
     if rank < 2:
         raise site.wrong(parameter, f"{parameter} has no two axes: it is {show_value(factor)}")
-    return site.emit("tensor.transpose", [factor], {"axis1": rank - 2, "axis2": rank - 1})
+    attrs: dict[str, AttrValue] = {"axis1": rank - 2, "axis2": rank - 1}
+    return site.frame.emit("tensor.transpose", [factor], site.node, hint=factor.name, attrs=attrs)
 
 
 def _matmul(site: CallSite) -> Value:
