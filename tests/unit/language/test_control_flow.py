@@ -86,6 +86,26 @@ def test_results_of_a_branch_are_kept_in_the_order_written(lang):
     assert outer.else_yields == inner.results
 
 
+def test_a_branch_that_yields_may_be_all_of_an_arm(lang):
+    def kernel(n: pl.Scalar[pl.INT32], k: pl.Scalar[pl.INT32]):
+        if n > 3:
+            if n > 4:
+                k = pl.yield_(n)
+            else:
+                k = pl.yield_(3)
+        if n > 5:
+            k = k + 1
+        else:
+            if n > 4:
+                k = pl.yield_(n)
+            else:
+                k = pl.yield_(4)
+        m = k * 2  # noqa: F841
+
+    first, _, second, _ = statements(lang.parse(kernel, n=INT32, k=INT32), If)
+    assert [result.name for result in (*first.results, *second.results)] == ["k", "k"]
+
+
 def test_a_known_branch_yields_at_once(lang):
     def kernel(n: pl.Scalar[pl.INT32]):
         if ROWS > 4:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from pypto.language import functions as pl
 from pypto.language.parser.annotations import as_annotated
@@ -68,9 +69,16 @@ def is_call_of(frame: Frame, call: ast.Call, function: object) -> bool:
 
 
 def branch_names(frame: Frame, node: ast.If) -> tuple[str, ...] | None:
-    """The names that both arms of a branch yield, or ``None`` where neither ends in a yield."""
+    """The names that both arms of a branch yield, or ``None`` where neither ends in a yield.
+
+    An arm that is a branch itself can be read in two ways: it goes on with this branch, as ``elif``
+    does, or it is a statement of its own, whose names are bound in the arm like any others.
+    """
     first, second = _arm_names(frame, node.body), _arm_names(frame, node.orelse)
     if first is None and second is None:
+        return None
+    arms = ((node.body, first), (node.orelse, second))
+    if first != second and all(names is None or _is_branch(arm) for arm, names in arms):
         return None
     if first is None or second is None:
         raise frame.error(
@@ -89,9 +97,13 @@ def branch_names(frame: Frame, node: ast.If) -> tuple[str, ...] | None:
     return first
 
 
+def _is_branch(body: Sequence[ast.stmt]) -> bool:
+    return len(body) == 1 and isinstance(body[0], ast.If)
+
+
 def _arm_names(frame: Frame, body: Sequence[ast.stmt]) -> tuple[str, ...] | None:
-    if len(body) == 1 and isinstance(body[0], ast.If):  # elif
-        return branch_names(frame, body[0])
+    if _is_branch(body):
+        return branch_names(frame, cast("ast.If", body[0]))
     final = split_yield(frame, body)[1]
     return None if final is None else final.names or ("",) * len(final.call.args)
 

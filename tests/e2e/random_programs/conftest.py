@@ -1,0 +1,9 @@
+"""How much the random programs try, and where they are compiled."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# The tests of this folder share modules that are no tests.
+sys.path.insert(0, os.path.dirname(__file__))
