@@ -187,6 +187,12 @@ def create_tile(
 
 @kernel_only
 def full(shape: Value, dtype: DataType = FP32, value: Value = 0) -> Value:
+    """``value`` everywhere: a tile where the block of code works on tiles (it loads or stores one,
+    moves one, makes one or names ``pl.Tile`` or ``pl.tile``), and else a tensor-level value."""
+
+
+@kernel_only
+def full_tile(shape: Value, dtype: DataType = FP32, value: Value = 0) -> Value:
     """A tile that holds ``value`` everywhere."""
 
 

@@ -81,7 +81,8 @@ from pypto.language.computation import (
     xors,
 )
 from pypto.language.functions import create_tile as create
-from pypto.language.functions import full, load, move, read, store, write
+from pypto.language.functions import full_tile as full
+from pypto.language.functions import load, move, read, store, write
 from pypto.language.scheduling import get_block_idx, get_block_num
 
 __all__ = [

@@ -85,12 +85,11 @@ def attend_batch(
 ):
     """The scores of one page of every sequence, in one task."""
     for b in pl.range(BATCH):
-        first = pl.read(block_table, [b * WIDTH + page]) * PAGE
-        queries = query[b * HEADS : b * HEADS + HEADS, :]
-        page_keys = keys[first : first + PAGE, :]
-        scores[b * HEADS : b * HEADS + HEADS, :] = pl.matmul(
-            queries, page_keys, b_trans=True, out_dtype=pl.FP32
-        )
+        place = pl.read(block_table, [b * WIDTH + page])
+        left = pl.load(query, [b * HEADS, 0], [HEADS, HEAD], target_memory=pl.Mem.Mat)
+        right = pl.load(keys, [place * PAGE, 0], [PAGE, HEAD], target_memory=pl.Mem.Mat)
+        product = pl.matmul(left, pl.tile.transpose_view(right))
+        scores = pl.store(product, [b * HEADS, 0], scores)
     return scores
 
 

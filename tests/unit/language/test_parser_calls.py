@@ -9,6 +9,7 @@ import pypto.language as pl
 import pytest
 from pypto.ir.dtypes import BF16, FP16, FP32, INDEX, INT32
 from pypto.ir.nodes import Call, Const, Direction, DynDim, FunctionKind, Op, Scope, TensorType
+from pypto.ir.passes.rewrite import walk
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
     ParserTypeError,
@@ -405,3 +406,30 @@ def test_wrong_arguments_are_named(lang, square, call, message, tmp_path):
         lang.parse(names["entry"], x=square, y=square, n=INT32)
     assert message in caught.value.message
     assert (caught.value.line, caught.value.column) == (2, 5)
+
+
+def test_full_is_of_the_level_that_its_block_works_on(lang, square):
+    def tiles(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            total = pl.full([16, 16], pl.FP32, 0)
+            for _ in pl.range(4):
+                total = pl.add(total, pl.load(x, [0, 0], [16, 16]))
+            y = pl.store(total, [0, 0], y)
+
+    def tensors(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            total = pl.full([16, 16], pl.FP32, 0)
+            for _ in pl.range(4):
+                total = pl.add(total, x)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            tile = pl.tile.full([16, 16], pl.FP32, 1)
+            y = pl.store(tile, [0, 0], y)
+            y[:] = pl.mul(total, 2.0)
+
+    def filled(kernel):
+        program = lang.parse(kernel, x=square, y=square)
+        body = next(iter(program.functions.values())).body
+        return [s.op for s in walk(body) if isinstance(s, Op) and s.op.endswith(".full")]
+
+    assert filled(tiles) == ["tile.full"]
+    assert filled(tensors) == ["tensor.full", "tile.full"]

@@ -80,6 +80,7 @@ _NAMES: Mapping[object, str] = MappingProxyType(
         language.assign: "pl.tensor.assign",
         language.dim: "pl.tensor.dim",
         language.full_tensor: "pl.tensor.full",
+        language.full_tile: "pl.tile.full",
         scheduling.get_block_idx: "pl.tile.get_block_idx",
         scheduling.get_block_num: "pl.tile.get_block_num",
         array.create: "pl.array.create",

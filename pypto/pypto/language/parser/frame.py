@@ -150,11 +150,18 @@ class Frame:
     live_after: Mapping[ast.stmt, frozenset[str]]
     body: list[Stmt]
     scope: int | None = None
+    # The statements of the ``pl.at`` block that is open here.
+    block: Sequence[ast.stmt] | None = None
     inline: bool = False
     returned: Value = None
     has_returned: bool = False
     # A call and the schedule of the task that it submits.
     scheduled: tuple[ast.Call, TaskRequest] | None = None
+
+    @property
+    def region(self) -> Sequence[ast.stmt]:
+        """The block of code that runs on one core: of a ``pl.at``, or the function's own."""
+        return self.source.tree.body if self.block is None else self.block
 
     # --- reporting -------------------------------------------------------------------------
 

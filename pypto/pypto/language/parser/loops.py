@@ -112,19 +112,20 @@ class _State:
     length: int
     printed: int
     scope: int | None
+    block: Sequence[ast.stmt] | None
 
     def __init__(self, frame: Frame) -> None:
         self.frame = frame
         self.env = dict(frame.env)
         self.body, self.length = frame.body, len(frame.body)
         self.printed = len(frame.builder.prints)
-        self.scope = frame.scope
+        self.scope, self.block = frame.scope, frame.block
 
     def restore(self) -> None:
         """Puts the frame back to where it was."""
         frame = self.frame
         frame.env, frame.body = dict(self.env), self.body
-        frame.scope = self.scope
+        frame.scope, frame.block = self.scope, self.block
         del frame.body[self.length :]
         del frame.builder.prints[self.printed :]
 

@@ -20,6 +20,7 @@ from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
     ParserTypeError,
 )
+from pypto.language.parser.levels import works_on_tiles
 from pypto.language.parser.scalars import extent_symbol, index_operand, tensor_extent
 from pypto.language.parser.site import CallSite, Handler
 from pypto.language.parser.values import Value, is_number, is_tile, literal, show_value
@@ -105,6 +106,11 @@ def _create_tile(site: CallSite) -> Value:
 
 
 def _full(site: CallSite) -> Value:
+    site.needs_core()
+    return (_full_tile if works_on_tiles(site.frame.region) else _full_tensor)(site)
+
+
+def _full_tile(site: CallSite) -> Value:
     value, dtype = _number(site), site.dtype("dtype")
     attrs: dict[str, AttrValue] = {"shape": _two_extents(site), "dtype": dtype, "value": value}
     return site.emit("tile.full", [], attrs)
@@ -193,6 +199,7 @@ MOVEMENT: Mapping[object, Handler] = MappingProxyType(
         pl.create_tensor: _create_tensor,
         pl.create_tile: _create_tile,
         pl.full: _full,
+        pl.full_tile: _full_tile,
         pl.full_tensor: _full_tensor,
         pl.dim: _dim,
         computation.reshape: _reshape,

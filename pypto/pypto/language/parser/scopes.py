@@ -189,14 +189,14 @@ def _core_block(
     """A block that becomes a task; ``variable`` is bound to the index of the block."""
     outer, inner = frame.body, list[Stmt]()
     frame.values.scopes += 1
-    frame.scope, frame.body = frame.values.scopes, inner
+    frame.scope, frame.body, frame.block = frame.values.scopes, inner, node.body
     if request.blocks is not None:
         frame.values.block_scopes.add(frame.scope)
     if variable:
         frame.env[variable] = frame.emit("tile.get_block_idx", [], node, hint=variable)
     frame.builder.block(frame, node.body)
     frame.leave_scope(frame.scope, orchestration_scalars(inner))
-    frame.scope, frame.body = None, outer
+    frame.scope, frame.body, frame.block = None, outer, None
     used = [var for var in free_variables(inner) if isinstance(var.type, TensorType)]
     schedule = request.schedule(frame, used)
     outer.append(Scope(name, tuple(inner), frame.source.span(node), schedule))

@@ -29,13 +29,8 @@ def attend(
                 v = values[first : first + MAX_TOKENS, g * HEAD : g * HEAD + HEAD]
                 scores = pl.mul(pl.matmul(q, k, b_trans=True, out_dtype=pl.FP32), SCALE)
                 # What lies beyond the last token counts for nothing.
-                padded = pl.slice(
-                    scores,
-                    [GROUP, MAX_TOKENS],
-                    [0, 0],
-                    valid_shape=[GROUP, length],
-                    pad_value=pl.PadValue.min,
-                )
+                known = pl.set_validshape(scores, GROUP, length)
+                padded = pl.fillpad(known, pad_value=pl.PadValue.min)
                 weights = pl.exp(pl.row_expand_sub(padded, pl.row_max(padded)))
                 shares = pl.row_expand_div(weights, pl.row_sum(weights))
                 rounded = pl.cast(shares, target_type=pl.BF16)
