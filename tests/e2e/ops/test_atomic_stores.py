@@ -21,6 +21,7 @@ settings = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.conforms("language.80")
 @settings
 @pytest.mark.parametrize("dtype", [FP32, INT32])
 def test_blocks_add_to_one_tensor(
@@ -47,6 +48,7 @@ def test_blocks_add_to_one_tensor(
     assert torch.equal(out, want)
 
 
+@pytest.mark.conforms("language.80")
 @pytest.mark.parametrize("dtype", [FP16, BF16, INT16, INT8])
 def test_elements_of_two_bytes_and_of_one_are_added_too(compile_text: Any, dtype: Any) -> None:
     compiled = compile_text(
@@ -111,6 +113,7 @@ FORMS = {
 }
 
 
+@pytest.mark.conforms("language.80")
 @settings
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_adds(compile_text: Any, form: str, platform: str, runtime: RuntimeKind) -> None:

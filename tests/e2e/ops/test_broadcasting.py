@@ -36,6 +36,7 @@ ON_TENSORS = {
 SHAPES = {"x": (ROWS, COLS), "r": (ROWS, 1), "c": (1, COLS), "one": (1, 1), "v": (COLS,)}
 
 
+@pytest.mark.conforms("language.128", "language.136")
 @pytest.mark.parametrize("family", ["tile", "tensor"])
 @pytest.mark.parametrize(("target", "dtype"), [("a2a3", INT32), ("a2a3", BF16), ("a5", FP32)])
 def test_operands_are_repeated(family: str, target: str, dtype: Any, compile_text: Any) -> None:

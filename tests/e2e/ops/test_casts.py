@@ -98,6 +98,7 @@ def as_numbers(tensor: Tensor, dtype: DataType) -> list[Any]:
     return tensor.long().tolist() if dtype.is_unsigned else tensor.tolist()
 
 
+@pytest.mark.conforms("language.140")
 @pytest.mark.parametrize("source", TYPES, ids=str)
 def test_every_conversion_in_every_mode(compile_text: Any, source: DataType) -> None:
     types: dict[str, object] = {"x": ((1, COUNT), source)}
@@ -135,6 +136,7 @@ def test_every_conversion_in_every_mode(compile_text: Any, source: DataType) -> 
 SCALAR_PAIRS = [(FP32, INT32), (FP32, INT8), (FP32, UINT8), (INT32, INT8), (INT32, FP32)]
 
 
+@pytest.mark.conforms("language.140")
 @pytest.mark.parametrize("place", ["core", "orchestration"])
 @pytest.mark.parametrize("mode", CAST_MODES)
 def test_scalars_round_by_their_mode(compile_text: Any, mode: str, place: str) -> None:

@@ -16,6 +16,7 @@ def randn(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
+@pytest.mark.conforms("language.68")
 @pytest.mark.parametrize("runtime", ["tensormap_and_ringbuffer", "host_build_graph"])
 def test_tasks_of_a_chain_run_in_order(runtime: str, compile_text: Any) -> None:
     compiled = compile_text(
@@ -175,6 +176,7 @@ def test_scalars_keep_their_type_and_python_semantics(compile_text: Any) -> None
         assert torch.equal(og, x.bfloat16() * -0.75)
 
 
+@pytest.mark.conforms("language.111")
 def test_helpers_write_where_the_caller_says(compile_text: Any) -> None:
     compiled = compile_text(
         """
@@ -222,6 +224,7 @@ def test_the_other_architecture_computes_the_same(compile_text: Any) -> None:
     torch.testing.assert_close(compiled(a, b), torch.exp(a @ b))
 
 
+@pytest.mark.conforms("language.131")
 def test_a_load_out_of_range_is_a_fault_at_the_users_line(compile_text: Any) -> None:
     compiled = compile_text(
         """

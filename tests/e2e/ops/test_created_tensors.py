@@ -12,6 +12,7 @@ from pypto.ir.dtypes import BF16, FP16, FP32, INT8, INT32, INT64
 runtimes = pytest.mark.parametrize("runtime", RuntimeKind, ids=str)
 
 
+@pytest.mark.conforms("language.135")
 @pytest.mark.parametrize(
     ("dtype", "value"),
     [(FP32, 0.1), (FP16, -2.5), (BF16, 3), (INT32, -7), (INT8, 5)],
@@ -36,6 +37,7 @@ def test_a_new_tensor_holds_its_first_value(compile_text: Any, dtype: Any, value
     assert torch.equal(out[8:], torch.full((8, 64), value, dtype=element))
 
 
+@pytest.mark.conforms("language.135")
 @runtimes
 def test_a_tensor_of_run_time_size_is_filled_in_every_iteration(
     compile_text: Any, runtime: RuntimeKind
@@ -60,6 +62,7 @@ def test_a_tensor_of_run_time_size_is_filled_in_every_iteration(
     assert torch.equal(out, (x[7:] + 1).expand(4, 64))
 
 
+@pytest.mark.conforms("language.135")
 @runtimes
 def test_memory_with_manual_dep_orders_nothing_and_deps_do(
     compile_text: Any, runtime: RuntimeKind

@@ -32,7 +32,7 @@ def numbers(dtype: DataType, count: int) -> Tensor:
     return (torch.arange(count) * 7 % 11 - (0 if dtype is UINT8 else 5)).to(TORCH[dtype])
 
 
-@pytest.mark.conforms("language.23")
+@pytest.mark.conforms("language.23", "language.98")
 @PLATFORMS
 @pytest.mark.parametrize("dtype", TORCH, ids=str)
 def test_tensor_elements_of_every_type(dtype: DataType, platform: str, compile_text: Any) -> None:
@@ -105,6 +105,7 @@ def test_ranks_from_one_to_five(platform: str, compile_text: Any) -> None:
     torch.testing.assert_close(out, torch.stack(expected))
 
 
+@pytest.mark.conforms("language.98", "language.99")
 @PLATFORMS
 @pytest.mark.parametrize("dtype", [FP32, FP16, BF16, INT32, INT16, INT8], ids=str)
 def test_tile_elements(dtype: DataType, platform: str, compile_text: Any) -> None:
@@ -160,6 +161,7 @@ def test_tiles_of_one_column_and_of_one_row(platform: str, compile_text: Any) ->
     torch.testing.assert_close(out, torch.stack([x.sum(1), x.sum(1) * 2, column]))
 
 
+@pytest.mark.conforms("language.99")
 @PLATFORMS
 def test_a_written_tile_is_carried_and_chosen(platform: str, compile_text: Any) -> None:
     compiled = compile_text(
@@ -197,6 +199,7 @@ def test_a_written_tile_is_carried_and_chosen(platform: str, compile_text: Any) 
         assert torch.equal(out, expected)
 
 
+@pytest.mark.conforms("language.98")
 @PLATFORMS
 def test_orchestration_waits_for_what_tasks_write(platform: str, compile_text: Any) -> None:
     """Each step reads what the task before it wrote: a bound, a condition and an offset."""
@@ -315,6 +318,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.conforms("language.100")
 @PLATFORMS
 @pytest.mark.parametrize("name", FAULTS)
 def test_an_index_out_of_range_is_a_fault_at_the_users_line(
@@ -338,6 +342,7 @@ def test_an_index_out_of_range_is_a_fault_at_the_users_line(
     assert reason in fault.reason
 
 
+@pytest.mark.conforms("language.64")
 @PLATFORMS
 def test_scalars_outlive_the_block_that_computes_them(platform: str, compile_text: Any) -> None:
     compiled = compile_text(

@@ -19,6 +19,7 @@ def randn(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
+@pytest.mark.conforms("language.83", "language.84", "language.86")
 @PLATFORMS
 @pytest.mark.parametrize("loop", COUNTED)
 def test_explicit_carried_values_on_a_core(loop: str, platform: str, compile_text: Any) -> None:
@@ -51,6 +52,7 @@ def test_explicit_carried_values_on_a_core(loop: str, platform: str, compile_tex
         assert count.tolist() == [3 + sum(range(n))]
 
 
+@pytest.mark.conforms("language.83", "language.87")
 @PLATFORMS
 @pytest.mark.parametrize("loop", COUNTED)
 def test_carried_values_in_orchestration(loop: str, platform: str, compile_text: Any) -> None:
@@ -78,6 +80,7 @@ def test_carried_values_in_orchestration(loop: str, platform: str, compile_text:
         assert torch.equal(out, expected)
 
 
+@pytest.mark.conforms("language.82")
 @PLATFORMS
 def test_bounds_of_every_kind_and_nesting(platform: str, compile_text: Any) -> None:
     """Constants, closure-like constants, run-time scalars and other loops' variables."""
@@ -109,6 +112,7 @@ def test_bounds_of_every_kind_and_nesting(platform: str, compile_text: Any) -> N
         assert compiled(n).tolist() == [expected]
 
 
+@pytest.mark.conforms("language.88")
 @PLATFORMS
 def test_unrolled_loops_write_constants_out(platform: str, compile_text: Any) -> None:
     """In orchestration each iteration has shapes of its own; on a core, tiles of its own."""
@@ -133,6 +137,7 @@ def test_unrolled_loops_write_constants_out(platform: str, compile_text: Any) ->
     assert torch.equal(compiled(x), expected)
 
 
+@pytest.mark.conforms("language.88")
 @PLATFORMS
 def test_unrolled_loops_without_iterations(platform: str, compile_text: Any) -> None:
     compiled = compile_text(
@@ -152,6 +157,7 @@ def test_unrolled_loops_without_iterations(platform: str, compile_text: Any) -> 
     assert torch.equal(compiled(x), x)
 
 
+@pytest.mark.conforms("language.89")
 @PLATFORMS
 def test_while_on_a_core(platform: str, compile_text: Any) -> None:
     """Halve until small: a condition on a scalar, a tile carried along and a name rebound."""
@@ -188,6 +194,7 @@ def test_while_on_a_core(platform: str, compile_text: Any) -> None:
         assert torch.equal(out, torch.cat([x * 0.5**count, x]))
 
 
+@pytest.mark.conforms("language.89")
 @PLATFORMS
 @pytest.mark.parametrize("runtime", ["tensormap_and_ringbuffer", "host_build_graph"])
 def test_while_in_orchestration(runtime: str, platform: str, compile_text: Any) -> None:
@@ -224,6 +231,7 @@ def test_while_in_orchestration(runtime: str, platform: str, compile_text: Any) 
         assert torch.equal(out, expected)
 
 
+@pytest.mark.conforms("language.89")
 @PLATFORMS
 def test_while_nested_in_loops_and_branches(platform: str, compile_text: Any) -> None:
     """The greatest common divisor, by subtraction, of each row's two numbers."""
@@ -249,6 +257,7 @@ def test_while_nested_in_loops_and_branches(platform: str, compile_text: Any) ->
     assert compiled(x).tolist() == [6, 7, 1, 25]
 
 
+@pytest.mark.conforms("language.91")
 @PLATFORMS
 @pytest.mark.parametrize("where", ["core", "orchestration"])
 def test_branches_yield(where: str, platform: str, compile_text: Any) -> None:
@@ -306,6 +315,7 @@ def test_branches_yield(where: str, platform: str, compile_text: Any) -> None:
             assert out[1, 0] == k
 
 
+@pytest.mark.conforms("language.89")
 @PLATFORMS
 def test_a_condition_sees_what_the_body_stored(platform: str, compile_text: Any) -> None:
     """What was loaded before the loop is loaded again for each look at the condition."""

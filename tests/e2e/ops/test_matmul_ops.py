@@ -43,6 +43,7 @@ def close(actual: Tensor, expected: Tensor, inner: int) -> None:
         torch.testing.assert_close(actual, expected, rtol=1e-5, atol=4 * bound)
 
 
+@pytest.mark.conforms("language.142")
 @pytest.mark.parametrize("name", KINDS)
 def test_products_of_odd_shapes(name: str, compile_text: Any) -> None:
     element, total = KINDS[name]
@@ -95,6 +96,7 @@ def test_factors_are_transposed(name: str, a_trans: bool, compile_text: Any) -> 
     close(two, expected * 2, 66)
 
 
+@pytest.mark.conforms("language.144")
 @pytest.mark.parametrize("name", ["FP32", "INT8"])
 def test_an_accumulation_over_slices(name: str, compile_text: Any) -> None:
     element, total = KINDS[name]
@@ -118,6 +120,7 @@ def test_an_accumulation_over_slices(name: str, compile_text: Any) -> None:
     close(compiled(a, b), product(a, b), 80)
 
 
+@pytest.mark.conforms("language.145")
 @pytest.mark.parametrize("target", [FP16, BF16], ids=["FP16", "BF16"])
 def test_an_accumulator_is_narrowed_when_it_is_stored(target: DataType, compile_text: Any) -> None:
     compiled = compile_text(
@@ -142,6 +145,7 @@ def test_an_accumulator_is_narrowed_when_it_is_stored(target: DataType, compile_
     torch.testing.assert_close(narrow, whole.to(narrow.dtype), rtol=0, atol=0)
 
 
+@pytest.mark.conforms("language.153")
 def test_a_product_of_valid_regions(compile_text: Any) -> None:
     compiled = compile_text(
         """

@@ -26,6 +26,7 @@ def close(actual: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(actual.double(), expected.double(), rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.conforms("language.142", "language.144", "language.147")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", [FP16, BF16, FP32, INT8, UINT8, INT16, INT32], ids=str)
 def test_tiles(compile_text: Any, dtype: DataType, target: str) -> None:
@@ -66,6 +67,7 @@ def test_tiles(compile_text: Any, dtype: DataType, target: str) -> None:
     close(outs[3], a.double() @ t.double().t())
 
 
+@pytest.mark.conforms("language.143")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", [FP16, FP32, INT8], ids=str)
 def test_flags_of_tensors(compile_text: Any, dtype: DataType, target: str) -> None:
@@ -108,6 +110,7 @@ BATCHES = {
 }
 
 
+@pytest.mark.conforms("language.143")
 @pytest.mark.parametrize("shapes", BATCHES.values(), ids=BATCHES)
 def test_batches(compile_text: Any, shapes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     a, b = (made(*shape, seed=i) for i, shape in enumerate(shapes))
@@ -130,6 +133,7 @@ def test_batches(compile_text: Any, shapes: tuple[tuple[int, ...], tuple[int, ..
     torch.testing.assert_close(e, torch.exp(expected * 2), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.conforms("language.143")
 def test_flags_of_batches(compile_text: Any) -> None:
     text = """
         def batch_flags(a: pl.Tensor, b: pl.Tensor, o: pl.Out[pl.Tensor]):
@@ -146,6 +150,7 @@ AXES = [((6, 9), 0, 1), ((3, 4, 5), 1, 2), ((3, 4, 5), 0, 1), ((3, 4, 5), 0, -1)
         ((2, 3, 4, 5), 1, 3), ((2, 3, 4, 5), 0, 2), ((2, 3, 4, 5), 0, 3)]  # fmt: skip
 
 
+@pytest.mark.conforms("language.147")
 @pytest.mark.parametrize("dtype", [FP32, INT8, BOOL], ids=str)
 def test_transposition(compile_text: Any, dtype: DataType) -> None:
     types: dict[str, object] = {}

@@ -93,6 +93,7 @@ def test_casts_between_types_round_to_nearest_even(compile_text: Any) -> None:
         torch.testing.assert_close(actual, expected, rtol=0, atol=0, msg=f"{source} to {target}")
 
 
+@pytest.mark.conforms("language.146", "language.148")
 @pytest.mark.parametrize("name", ["FP32", "BF16", "INT8"])
 def test_shapes_change_in_row_major_order(name: str, compile_text: Any) -> None:
     dtype = BY_NAME[name]
@@ -129,6 +130,7 @@ def test_shapes_change_in_row_major_order(name: str, compile_text: Any) -> None:
     assert torch.equal(both, torch.cat((x, y), 1))
 
 
+@pytest.mark.conforms("language.131", "language.132", "language.133")
 def test_loads_and_stores_touch_their_region_only(compile_text: Any) -> None:
     compiled = compile_text(
         """
@@ -166,6 +168,7 @@ def test_loads_and_stores_touch_their_region_only(compile_text: Any) -> None:
     assert torch.equal(cube_out, expected_cube)
 
 
+@pytest.mark.conforms("language.106")
 def test_whole_tensors_of_any_rank(compile_text: Any) -> None:
     compiled = compile_text(
         """
@@ -188,6 +191,7 @@ def test_whole_tensors_of_any_rank(compile_text: Any) -> None:
     assert torch.equal(out3, -(b + b))
 
 
+@pytest.mark.conforms("language.136")
 def test_full_tiles_and_fills(compile_text: Any) -> None:
     compiled = compile_text(
         """

@@ -72,6 +72,7 @@ def _kernel(lines: list[str]) -> str:
     return head + "\n".join(lines)
 
 
+@pytest.mark.conforms("language.138", "language.139", "language.153")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("text", [whole_tensors, run_time_extents], ids=lambda f: f.__name__)
 def test_forms_of_operations(text: Any, target: str, compile_text: Any) -> None:

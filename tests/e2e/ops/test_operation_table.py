@@ -316,6 +316,16 @@ PLANS = [
 ]
 
 
+@pytest.mark.conforms(
+    "language.127",
+    "language.130",
+    "language.137",
+    "language.138",
+    "language.139",
+    "language.141",
+    "language.151",
+    "language.152",
+)
 @pytest.mark.parametrize(("family", "name", "target"), PLANS)
 def test_operations(compile_text: Any, family: str, name: str, target: str) -> None:
     dtype = TYPES[name]
@@ -349,6 +359,7 @@ def test_operations(compile_text: Any, family: str, name: str, target: str) -> N
         check(case, actual, expected, where)
 
 
+@pytest.mark.conforms("language.130")
 def test_every_row_is_covered() -> None:
     covered = {
         spec.name for family in ("tile", "tensor") for d in TYPES.values()
@@ -364,6 +375,7 @@ def test_every_row_is_covered() -> None:
         assert function in {n.name for n in tree.body if isinstance(n, ast.FunctionDef)}, place
 
 
+@pytest.mark.conforms("language.130")
 def test_products_are_covered() -> None:
     """By name: test_matrix_forms.py uses every product of the table."""
     text = (HERE / "test_matrix_forms.py").read_text()

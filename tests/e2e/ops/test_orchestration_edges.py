@@ -52,6 +52,7 @@ def test_a_fault_of_the_orchestration_is_at_the_users_line(
     assert caught.value.column > 0
 
 
+@pytest.mark.conforms("language.82")
 def test_a_step_may_reach_past_the_last_integer(compile_text: Any) -> None:
     compiled = compile_text(
         """

@@ -67,6 +67,7 @@ def wrapped(value: int, dtype: DataType) -> int:
     return value - (1 << dtype.bits) if signed else value
 
 
+@pytest.mark.conforms("language.93", "language.95")
 @PLATFORMS
 @WHERE
 @pytest.mark.parametrize("dtype", TORCH, ids=str)
@@ -82,6 +83,7 @@ def test_whole_numbers_wrap(dtype: DataType, where: str, platform: str, compile_
         assert compiled(a, b).tolist() == expected, (a, b)
 
 
+@pytest.mark.conforms("language.94")
 @PLATFORMS
 @WHERE
 def test_comparisons_and_logic(where: str, platform: str, compile_text: Any) -> None:
@@ -118,6 +120,7 @@ FLOATS: dict[str, Callable[[float, float], float]] = {
 }
 
 
+@pytest.mark.conforms("language.93", "language.95")
 @PLATFORMS
 @WHERE
 def test_floats(where: str, platform: str, compile_text: Any) -> None:
@@ -129,6 +132,7 @@ def test_floats(where: str, platform: str, compile_text: Any) -> None:
         torch.testing.assert_close(compiled(a, b), expected, equal_nan=True, msg=str((a, b)))
 
 
+@pytest.mark.conforms("language.96")
 @PLATFORMS
 @WHERE
 def test_literals_follow_and_mixed_types_meet(where: str, platform: str, compile_text: Any) -> None:
@@ -152,6 +156,7 @@ def test_literals_follow_and_mixed_types_meet(where: str, platform: str, compile
         torch.testing.assert_close(compiled(a, b), expected)
 
 
+@pytest.mark.conforms("language.93")
 @PLATFORMS
 @WHERE
 def test_a_negative_power_of_a_whole_number_is_a_fault(

@@ -31,6 +31,7 @@ def limit(kind: torch.dtype, pad: str) -> float | int:
     return info.max if pad == "max" else info.min
 
 
+@pytest.mark.conforms("language.147", "language.151")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("extents", ["constant", "run_time"])
 def test_transpose_and_fillpad(extents: str, target: str, compile_text: Any) -> None:
@@ -99,6 +100,7 @@ def test_whole_tensors_are_transposed(compile_text: Any) -> None:
     assert torch.equal(same, x)
 
 
+@pytest.mark.conforms("language.151")
 def test_a_padded_tile_is_carried_and_merged(compile_text: Any) -> None:
     """What fills a tile belongs to its declaration, under every name that the tile has."""
     text = """

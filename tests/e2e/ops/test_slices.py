@@ -38,6 +38,7 @@ REGIONS = {
 }  # fmt: skip
 
 
+@pytest.mark.conforms("language.101", "language.149")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", DTYPES)
 def test_regions(name: str, target: str, compile_text: Any) -> None:
@@ -67,6 +68,7 @@ def test_regions(name: str, target: str, compile_text: Any) -> None:
         assert torch.equal(output, expected[region] + 1), region
 
 
+@pytest.mark.conforms("language.108")
 def test_a_slice_is_a_copy_that_products_and_loops_read(compile_text: Any) -> None:
     compiled = compile_text(
         """
@@ -100,6 +102,7 @@ def test_a_slice_is_a_copy_that_products_and_loops_read(compile_text: Any) -> No
     assert torch.equal(state, before * 2)
 
 
+@pytest.mark.conforms("language.63")
 def test_a_slice_leaves_its_scope(compile_text: Any) -> None:
     compiled = compile_text(
         """
@@ -116,6 +119,7 @@ def test_a_slice_leaves_its_scope(compile_text: Any) -> None:
     assert torch.equal(out, x[8:] - 1)
 
 
+@pytest.mark.conforms("language.105", "language.150")
 @pytest.mark.parametrize("target", TARGETS)
 def test_parts_of_tensors_are_written(target: str, compile_text: Any) -> None:
     compiled = compile_text(
@@ -164,6 +168,7 @@ def test_parts_of_tensors_are_written(target: str, compile_text: Any) -> None:
         assert torch.equal(actual, expected)
 
 
+@pytest.mark.conforms("language.149")
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_is_not_read_is_padded(target: str, compile_text: Any) -> None:
     compiled = compile_text(
@@ -221,6 +226,7 @@ def test_a_padded_slice_is_a_factor(compile_text: Any) -> None:
     assert not out[4:].any()
 
 
+@pytest.mark.conforms("language.153")
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_slice_that_is_valid_in_part_is_filled_as_its_reader_says(
     target: str, compile_text: Any

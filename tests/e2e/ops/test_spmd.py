@@ -94,6 +94,7 @@ FORMS = {
 }
 
 
+@pytest.mark.conforms("language.66", "language.69", "language.71", "language.72", "language.74")
 @pytest.mark.parametrize(
     ("form", "platform", "runtime"),
     [(form, "a2a3sim", RuntimeKind.HOST_BUILD_GRAPH) for form in FORMS]
@@ -112,6 +113,7 @@ def test_every_form_runs_each_block_once(
     torch.testing.assert_close(out, x + x * 6, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.conforms("language.70")
 @settings
 @pytest.mark.parametrize("blocks", [0, 1, 3, 6])
 def test_the_number_of_blocks_may_be_known_at_run_time_only(
@@ -149,6 +151,7 @@ def run_time_blocks(compile_text: Any) -> Any:
     return of
 
 
+@pytest.mark.conforms("language.70")
 @pytest.mark.parametrize("blocks", [-1, 2**31])
 def test_an_impossible_number_of_blocks_ends_the_run_at_its_line(
     run_time_blocks: Any, blocks: int
@@ -201,6 +204,7 @@ def test_ten_thousand_blocks_each_do_their_part(compile_text: Any, runtime: Runt
     assert torch.equal(out, (x + 1) * 3)
 
 
+@pytest.mark.conforms("language.66")
 @settings
 def test_matrix_work_runs_in_blocks_too(
     compile_text: Any, platform: str, runtime: RuntimeKind
@@ -227,6 +231,7 @@ def test_matrix_work_runs_in_blocks_too(
     torch.testing.assert_close(out, torch.relu(a @ b), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.conforms("language.71")
 def test_outside_blocks_there_is_one(compile_text: Any) -> None:
     compiled = compile_text(
         """

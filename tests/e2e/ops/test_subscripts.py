@@ -18,6 +18,7 @@ def randn(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
+@pytest.mark.conforms("language.104")
 @PLATFORMS
 def test_parts_of_tiles(platform: str, compile_text: Any) -> None:
     """Slices keep their axis, numbers drop it, what is left of one axis is a row."""
@@ -51,6 +52,7 @@ def test_parts_of_tiles(platform: str, compile_text: Any) -> None:
         assert torch.equal(out, expected)
 
 
+@pytest.mark.conforms("language.105")
 @PLATFORMS
 def test_parts_of_tiles_are_written(platform: str, compile_text: Any) -> None:
     compiled = compile_text(
@@ -87,6 +89,7 @@ def test_parts_of_tiles_are_written(platform: str, compile_text: Any) -> None:
         assert torch.equal(before, x)
 
 
+@pytest.mark.conforms("language.101")
 @PLATFORMS
 def test_parts_of_tensors_on_a_core(platform: str, compile_text: Any) -> None:
     """Extents fold where the starts do not; missing axes are whole."""
@@ -117,6 +120,7 @@ def test_parts_of_tensors_on_a_core(platform: str, compile_text: Any) -> None:
         assert torch.equal(out, expected)
 
 
+@pytest.mark.conforms("language.110")
 @PLATFORMS
 def test_a_part_of_a_tile_past_its_end_is_a_fault(platform: str, compile_text: Any) -> None:
     compiled = compile_text(

@@ -110,6 +110,7 @@ ORDERED = {
 }
 
 
+@pytest.mark.conforms("language.65", "language.73", "language.75", "language.78")
 @settings
 @pytest.mark.parametrize("form", ORDERED)
 def test_a_declared_order_holds_where_no_tensor_shows_it(
@@ -124,6 +125,7 @@ def test_a_declared_order_holds_where_no_tensor_shows_it(
         assert torch.equal(z, y * 2)
 
 
+@pytest.mark.conforms("language.76", "language.77")
 @settings
 def test_ids_are_kept_in_arrays_and_carried_by_loops(
     compile_text: Any, platform: str, runtime: RuntimeKind
@@ -158,6 +160,7 @@ def test_ids_are_kept_in_arrays_and_carried_by_loops(
     assert torch.equal(y, want)
 
 
+@pytest.mark.conforms("language.75", "language.76")
 @settings
 def test_a_chain_through_an_array_keeps_its_order(
     compile_text: Any, platform: str, runtime: RuntimeKind
@@ -195,6 +198,7 @@ def test_a_chain_through_an_array_keeps_its_order(
     assert torch.equal(y, want + 6 + 7 + 8)
 
 
+@pytest.mark.conforms("language.76")
 def test_an_index_past_an_array_ends_the_run_at_its_line(compile_text: Any) -> None:
     compiled = compile_text(
         """

@@ -25,6 +25,7 @@ def randn(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
+@pytest.mark.conforms("language.63")
 @SETTINGS
 def test_values_of_blocks_are_carried(platform: str, runtime: str, compile_text: Any) -> None:
     """The running largest and the sum of rows, as values that escape their block each time."""
@@ -56,6 +57,7 @@ def test_values_of_blocks_are_carried(platform: str, runtime: str, compile_text:
         torch.testing.assert_close(compiled(x, n), expected)
 
 
+@pytest.mark.conforms("language.85")
 @SETTINGS
 def test_two_tensors_change_places(platform: str, runtime: str, compile_text: Any) -> None:
     """Ping and pong, one of them an input that is written therefore."""
@@ -84,6 +86,7 @@ def test_two_tensors_change_places(platform: str, runtime: str, compile_text: An
         assert torch.equal(compiled(x, n), expected)
 
 
+@pytest.mark.conforms("language.92")
 @SETTINGS
 def test_a_branch_chooses_a_tensor(platform: str, runtime: str, compile_text: Any) -> None:
     compiled = compile_text(

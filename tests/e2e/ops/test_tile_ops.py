@@ -271,6 +271,7 @@ def executed(request: pytest.FixtureRequest, compile_text: Any) -> tuple[str, di
     return dtype, tensors
 
 
+@pytest.mark.conforms("language.130")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_tile_operation(case: Case, executed: tuple[str, dict[str, Tensor]]) -> None:
     dtype, tensors = executed

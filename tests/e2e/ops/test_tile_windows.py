@@ -41,6 +41,7 @@ SLICES = {
 }  # fmt: skip
 
 
+@pytest.mark.conforms("language.149")
 @pytest.mark.parametrize("target", TARGETS)
 def test_slices_of_tiles(compile_text: Any, target: str) -> None:
     lines = ["def tile_slices(a: pl.Tensor, n: pl.Scalar[pl.INDEX], outs):"]
@@ -67,6 +68,7 @@ def test_slices_of_tiles(compile_text: Any, target: str) -> None:
         torch.testing.assert_close(out, value, rtol=0, atol=0, msg=name)
 
 
+@pytest.mark.conforms("language.108")
 def test_a_slice_is_a_copy(compile_text: Any) -> None:
     text = """
         def slice_is_a_copy(a: pl.Tensor, out: pl.Out[pl.Tensor]):
@@ -106,6 +108,7 @@ def test_the_pad_value_surrounds_what_is_valid(compile_text: Any) -> None:
     torch.testing.assert_close(whole, expected, rtol=0, atol=0)
 
 
+@pytest.mark.conforms("language.150")
 @pytest.mark.parametrize("dtype", [FP32, FP16, BF16, INT8, INT64])
 def test_parts_are_written_into_tiles(compile_text: Any, dtype: DataType) -> None:
     name = dtype.constant_name
@@ -135,6 +138,7 @@ def test_parts_are_written_into_tiles(compile_text: Any, dtype: DataType) -> Non
     torch.testing.assert_close(old, a, rtol=0, atol=0)
 
 
+@pytest.mark.conforms("language.134")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", [FP16, FP32])
 def test_products_leave_acc_by_parts(compile_text: Any, dtype: DataType, target: str) -> None:
@@ -174,6 +178,7 @@ def test_products_leave_acc_by_parts(compile_text: Any, dtype: DataType, target:
     torch.testing.assert_close(e, a[8:13], rtol=0, atol=0)
 
 
+@pytest.mark.conforms("language.150")
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
@@ -201,6 +206,7 @@ def test_a_part_outside_the_tile_ends_the_run(
     assert caught.value.line == 4
 
 
+@pytest.mark.conforms("language.149", "language.150")
 @pytest.mark.parametrize(
     ("expression", "message"),
     [

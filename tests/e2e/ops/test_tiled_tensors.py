@@ -88,6 +88,7 @@ def run(compile_text: Any, target: str) -> Run:
 SHAPES = [(512, 512), (1000, 333), (70001, 1), (1, 100003), (100003,), (7, 31, 997), (3, 60000)]
 
 
+@pytest.mark.conforms("language.67")
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_chain_of_elementwise_operations(run: Run, shape: tuple[int, ...]) -> None:
     run(
@@ -290,6 +291,7 @@ PRODUCTS = [
 ]
 
 
+@pytest.mark.conforms("language.67")
 @pytest.mark.parametrize("kind", ["FP32", "FP16", "BF16", "INT8"])
 @pytest.mark.parametrize("sizes", PRODUCTS, ids=str)
 def test_products_of_any_size(run: Run, sizes: tuple[int, int, int], kind: str) -> None:
@@ -554,6 +556,7 @@ def test_factors_are_transposed(run: Run, kind: str) -> None:
     )
 
 
+@pytest.mark.conforms("language.148")
 def test_large_tensors_stand_side_by_side(run: Run) -> None:
     run(
         "out[:] = pl.neg(pl.concat(pl.add(a, 1.0), b))",

@@ -49,6 +49,7 @@ PARTS = {
 }  # fmt: skip
 
 
+@pytest.mark.conforms("language.107")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", [FP32, BF16, INT8], ids=str)
 def test_a_kernel_takes_parts(dtype: Any, target: str, compile_text: Any) -> None:
@@ -73,6 +74,7 @@ def test_a_kernel_takes_parts(dtype: Any, target: str, compile_text: Any) -> Non
         assert torch.equal(output, expected[name] + expected[name]), name
 
 
+@pytest.mark.conforms("language.107")
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_what_is_written_to_a_part_reaches_the_whole(
@@ -116,6 +118,7 @@ def test_what_is_written_to_a_part_reaches_the_whole(
     assert torch.equal(cache, written)
 
 
+@pytest.mark.conforms("language.68")
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_tasks_are_ordered_by_the_parts_that_they_share(runtime: str, compile_text: Any) -> None:
     """Read after write, write after read and write after write, through different parts."""
@@ -176,6 +179,7 @@ def test_a_kernel_is_compiled_once_for_whole_tensors_and_for_parts(compile_text:
     assert torch.equal(a[:, 16:], b * 2)
 
 
+@pytest.mark.conforms("language.107")
 def test_parts_may_have_run_time_extents(compile_text: Any) -> None:
     rows = """
     def rows(x: pl.Tensor[[pl.dynamic("R"), 16], pl.FP32], out: pl.Out[pl.Tensor]):
@@ -206,6 +210,7 @@ def test_parts_may_have_run_time_extents(compile_text: Any) -> None:
         assert torch.equal(out, expected), (count, n, m)
 
 
+@pytest.mark.conforms("language.109")
 @pytest.mark.parametrize("target", TARGETS)
 def test_regions_are_assigned_in_orchestration(target: str, compile_text: Any) -> None:
     compiled = compile_text(
@@ -237,6 +242,7 @@ def test_regions_are_assigned_in_orchestration(target: str, compile_text: Any) -
     assert torch.equal(more, expected[12:20])
 
 
+@pytest.mark.conforms("language.110")
 @pytest.mark.parametrize(
     ("n", "line", "message"),
     [

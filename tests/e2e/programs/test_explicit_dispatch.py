@@ -20,6 +20,7 @@ def test_registered_programs_work_on_memory_of_the_chip(arch, normal):
     assert loaded == 2, "each program once, however often it is called"
 
 
+@pytest.mark.conforms("language.122")
 @pytest.mark.parametrize("arch", BackendType)
 def test_a_compiled_program_returns_its_outputs(arch, normal):
     config = RunConfig(arch=arch, execution_mode=ExecutionMode.SIM)

@@ -50,6 +50,7 @@ root = Path(job["root"])
 """
 
 
+@pytest.mark.conforms("language.118")
 @pytest.mark.conforms("cache.21", "cache.25", "cache.26")
 @pytest.mark.parametrize("cached", [True, False])
 def test_equal_specializations_share_one_object(house: Any, cached: bool) -> None:

@@ -34,6 +34,7 @@ def _arguments() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.ones(16, 64), torch.zeros(16, 64)
 
 
+@pytest.mark.conforms("language.120")
 @pytest.mark.conforms("entry.2")
 def test_a_kernel_runs_or_gives_its_artifact(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -132,6 +132,7 @@ def test_arguments_are_dumped_as_the_task_met_and_left_them(slow: Path) -> None:
     assert left == {"task0_arg0_before.bin", "task0_arg0_after.bin"}
 
 
+@pytest.mark.conforms("language.79")
 def test_what_a_program_tags_is_dumped_alone_unless_all_is_asked_for(tmp_path: Path) -> None:
     compiled = ir.compile(tagged.specialize(), output_dir=tmp_path / "out", dump_passes=False)
     arguments = [torch.ones(16, 64), torch.zeros(16, 64), torch.zeros(16, 64)]

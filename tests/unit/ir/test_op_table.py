@@ -157,6 +157,7 @@ def test_result_types(op, operands, attrs, result):
     assert infer_result(op, operands, attrs) == result.type
 
 
+@pytest.mark.conforms("language.142")
 @pytest.mark.parametrize("dtype", [FP16, BF16, FP32, INT8])
 def test_products_accumulate_wide(dtype):
     left = tile(16, 32, dtype=dtype, space=MemorySpace.Mat, valid=(9, 32))
@@ -280,6 +281,7 @@ def test_refusals(op, operands, attrs, message):
     assert str(caught.value).startswith(OPS[op].public_name + ": ")
 
 
+@pytest.mark.conforms("language.145")
 @pytest.mark.parametrize("dtype", [FP16, BF16])
 def test_the_accumulator_is_narrowed_when_stored(dtype):
     acc = tile(4, 8, space=MemorySpace.Acc)

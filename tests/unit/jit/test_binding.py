@@ -52,6 +52,7 @@ def test_names_and_outputs() -> None:
     assert sig.outputs == ("out",)
 
 
+@pytest.mark.conforms("language.118")
 def test_annotations_and_samples_of_one_shape_are_one() -> None:
     sig = signature(X, OUT)
     by_name = bind(sig)
@@ -60,6 +61,7 @@ def test_annotations_and_samples_of_one_shape_are_one() -> None:
     assert by_name.arguments == by_sample.arguments
 
 
+@pytest.mark.conforms("language.117")
 def test_a_request_with_a_tensor_by_keyword_takes_samples() -> None:
     sig = signature(X, OUT)
     assert bind(sig, out=meta(16, 64), x=meta(16, 64)).parameters == bind(sig).parameters
@@ -67,6 +69,7 @@ def test_a_request_with_a_tensor_by_keyword_takes_samples() -> None:
         bind(sig, x=meta(16, 64))
 
 
+@pytest.mark.conforms("language.118")
 def test_extents_and_types_of_samples_count() -> None:
     sig = signature(BARE)
     described = {
@@ -78,6 +81,7 @@ def test_extents_and_types_of_samples_count() -> None:
     assert bind(sig, meta(2, dtype=torch.bfloat16)).arguments["x"] == TensorType((2,), BF16)
 
 
+@pytest.mark.conforms("language.119")
 def test_a_terabyte_is_described_without_being_allocated() -> None:
     bound = bind(signature(BARE), meta(1 << 20, 1 << 20))
     assert bound.arguments["x"] == TensorType((1 << 20, 1 << 20), FP32)
@@ -97,6 +101,7 @@ def test_extents_that_the_body_declares_dynamic_do_not_count() -> None:
     assert bind(sig, meta(5, 64)).arguments["x"] == DYNAMIC
 
 
+@pytest.mark.conforms("language.116")
 @pytest.mark.parametrize("values", [(1, 2), (1, 2.5), (1, True)])
 def test_scalar_values_do_not_count(values: tuple[Any, Any]) -> None:
     sig = signature(X, S)
@@ -105,6 +110,7 @@ def test_scalar_values_do_not_count(values: tuple[Any, Any]) -> None:
     assert [bound.values[1] for bound in (first, second)] == list(values)
 
 
+@pytest.mark.conforms("language.115")
 @pytest.mark.parametrize(
     "values", [(1, 2), (1, 1.0), (1, True), (0.0, -0.0), ([1], (1,)), ("a", b"a"), (FP32, BF16)]
 )
@@ -115,6 +121,7 @@ def test_constants_count_with_their_types(values: tuple[Any, Any]) -> None:
     assert first.arguments["c"] == ConstValue(values[0])
 
 
+@pytest.mark.conforms("language.120")
 def test_defaults_fill_in() -> None:
     sig = signature(X, S, C, s=3, c=7)
     bound = bind(sig, meta(16, 64))
@@ -123,6 +130,7 @@ def test_defaults_fill_in() -> None:
     assert sig.run_time(bound.values)[1:] == (3,)
 
 
+@pytest.mark.conforms("language.116")
 def test_a_literal_for_a_scalar_of_a_signature_is_deprecated() -> None:
     sig = signature(X, S)
     with pytest.warns(DeprecationWarning, match="'s'"):
@@ -164,7 +172,7 @@ REFUSED: dict[str, tuple[Signature, tuple[Any, ...], dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.conforms("language.23")
+@pytest.mark.conforms("language.23", "language.117", "language.120", "language.125")
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_does_not_fit_is_named(name: str) -> None:
     sig, args, kwargs, text = REFUSED[name]

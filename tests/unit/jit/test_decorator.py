@@ -148,6 +148,7 @@ def test_only_functions_that_def_defines_are_decorated() -> None:
                 decorate(function)
 
 
+@pytest.mark.conforms("language.121")
 @pytest.mark.parametrize("config", [3, {}, "a2a3sim", RunOptions(platform="a2a3sim")])
 def test_a_configuration_is_a_run_config(config: Any) -> None:
     tensors = torch.empty(16, 64, device="meta"), torch.empty(16, 64, device="meta")

@@ -19,6 +19,7 @@ def ops(program):
     return [s.op for s in statements(program, Op)]
 
 
+@pytest.mark.conforms("language.86", "language.87")
 def test_loops_have_kinds(lang):
     stage = 3
 
@@ -36,7 +37,7 @@ def test_loops_have_kinds(lang):
     ]
 
 
-@pytest.mark.conforms("language.59")
+@pytest.mark.conforms("language.59", "language.83")
 def test_explicit_values_are_carried_as_written(lang):
     """Also those that nothing changes and nobody reads."""
 
@@ -57,6 +58,7 @@ def test_explicit_values_are_carried_as_written(lang):
     assert [s.op for s in repeated.body] == ["scalar.mul"]
 
 
+@pytest.mark.conforms("language.88")
 def test_unrolled_loops_leave_no_node(lang):
     def kernel(n: pl.Scalar[pl.INT32]):
         total = n
@@ -71,6 +73,7 @@ def test_unrolled_loops_leave_no_node(lang):
     assert added == [i * 10 + j for i in range(4) for j in (2, 5)]
 
 
+@pytest.mark.conforms("language.92")
 def test_results_of_a_branch_are_kept_in_the_order_written(lang):
     def kernel(flag: pl.Scalar[pl.BOOL], n: pl.Scalar[pl.INT32]):
         if flag:
@@ -106,6 +109,7 @@ def test_a_branch_that_yields_may_be_all_of_an_arm(lang):
     assert [result.name for result in (*first.results, *second.results)] == ["k", "k"]
 
 
+@pytest.mark.conforms("language.90")
 def test_a_known_branch_yields_at_once(lang):
     def kernel(n: pl.Scalar[pl.INT32]):
         if ROWS > 4:
@@ -117,6 +121,7 @@ def test_a_known_branch_yields_at_once(lang):
     assert not statements(lang.parse(kernel, n=INT32), If)
 
 
+@pytest.mark.conforms("language.98", "language.99")
 def test_elements_are_read_and_written(lang):
     def kernel(x: pl.Tensor, n: pl.Scalar[pl.INT32], out: pl.Out[pl.Tensor]):
         k = x[n, 3]
@@ -144,6 +149,7 @@ def test_elements_are_read_and_written(lang):
     ]
 
 
+@pytest.mark.conforms("language.99")
 def test_a_written_tile_is_carried_by_its_name(lang):
     def kernel(x: pl.Tensor, n: pl.Scalar[pl.INT32], out: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):
@@ -161,6 +167,7 @@ def test_a_written_tile_is_carried_by_its_name(lang):
     assert branch.else_yields == (loop.carried[0].arg,)
 
 
+@pytest.mark.conforms("language.102")
 def test_extents_fold_where_starts_do_not(lang):
     C = 8
 
@@ -176,6 +183,7 @@ def test_extents_fold_where_starts_do_not(lang):
     assert shapes == [(8, 8), (8, 8)]
 
 
+@pytest.mark.conforms("language.101", "language.104")
 def test_parts_of_tiles_stay_matrices(lang):
     def kernel(x: pl.Tensor, n: pl.Scalar[pl.INT32], out: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):
@@ -189,6 +197,7 @@ def test_parts_of_tiles_stay_matrices(lang):
     lang.parse(kernel, x=lang.tensor(64, 64), n=INT32, out=lang.tensor(64, 64))
 
 
+@pytest.mark.conforms("language.64")
 def test_a_scalar_of_a_block_is_known_after_it(lang):
     def kernel(x: pl.Tensor, n: pl.Scalar[pl.INT32], out: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):

@@ -367,7 +367,18 @@ def compiled(text, path):
     return names["kernel"]
 
 
-@pytest.mark.conforms("language.43")
+@pytest.mark.conforms(
+    "language.43",
+    "language.83",
+    "language.87",
+    "language.88",
+    "language.89",
+    "language.92",
+    "language.98",
+    "language.100",
+    "language.102",
+    "language.103",
+)
 @pytest.mark.parametrize("name", CASES)
 def test_an_error_names_the_culprit_and_its_place(lang, tmp_path, name):
     marked, kind, message = CASES[name]

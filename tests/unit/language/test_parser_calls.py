@@ -57,7 +57,7 @@ def square(lang):
     return lang.tensor(16, 16)
 
 
-@pytest.mark.conforms("language.47")
+@pytest.mark.conforms("language.47", "language.111", "language.113")
 def test_a_call_gives_the_output_it_writes(lang, square):
     helper = lang.incore(add_kernel)
 
@@ -75,6 +75,7 @@ def test_a_call_gives_the_output_it_writes(lang, square):
     assert [p.direction for p in function.params] == [Direction.In, Direction.In, Direction.Out]
 
 
+@pytest.mark.conforms("language.112")
 def test_several_outputs_unpack_in_the_order_of_the_return(lang, square):
     helper = lang.incore(two_outputs)
 
@@ -106,7 +107,7 @@ def test_a_written_input_becomes_an_output_all_the_way_up(lang, square):
         assert [p.direction for p in program.functions[name].params] == [Direction.InOut]
 
 
-@pytest.mark.conforms("language.47")
+@pytest.mark.conforms("language.47", "language.114")
 def test_equal_types_share_a_function_and_others_do_not(lang, square):
     helper = lang.incore(add_kernel)
 
@@ -123,7 +124,7 @@ def test_equal_types_share_a_function_and_others_do_not(lang, square):
     ]
 
 
-@pytest.mark.conforms("language.47")
+@pytest.mark.conforms("language.47", "language.113", "language.115")
 def test_constexpr_arguments_make_functions_of_their_own(lang, square):
     helper = lang.incore(sized)
 
@@ -274,7 +275,7 @@ def test_numbers_come_from_closures_globals_and_attributes(lang, square):
     ]
 
 
-@pytest.mark.conforms("language.18")
+@pytest.mark.conforms("language.18", "language.95")
 def test_run_time_scalars_meet_in_one_type(lang, square):
     def entry(y: pl.Out[pl.Tensor], n: pl.INT32, f: pl.FP32):
         big = n * 2 + y.shape[0]
@@ -295,6 +296,7 @@ def test_run_time_scalars_meet_in_one_type(lang, square):
     assert by_name["inside"] == pl.BOOL
 
 
+@pytest.mark.conforms("language.127", "language.128", "language.129")
 def test_elementwise_forms(lang, square):
     def entry(x: pl.Tensor, v: pl.Tensor, r: pl.Tensor, h: pl.Tensor, y: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):
@@ -335,6 +337,7 @@ def test_elementwise_forms(lang, square):
     ]
 
 
+@pytest.mark.conforms("language.132")
 def test_a_clamped_load_is_valid_where_the_tensor_is(lang):
     def entry(x: pl.Tensor, y: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):
@@ -349,6 +352,7 @@ def test_a_clamped_load_is_valid_where_the_tensor_is(lang):
     assert load.operands[-1] == Const(40, INDEX)
 
 
+@pytest.mark.conforms("language.131")
 def test_tensors_of_one_and_three_axes(lang):
     def entry(v: pl.Tensor, c: pl.Tensor, y: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):
@@ -361,7 +365,7 @@ def test_tensors_of_one_and_three_axes(lang):
     assert body[0].result.type.shape == (1, 8)
 
 
-@pytest.mark.conforms("language.42")
+@pytest.mark.conforms("language.42", "language.135", "language.146", "language.148")
 def test_casts_and_shapes(lang, square):
     def entry(x: pl.Tensor, y: pl.Out[pl.Tensor], f: pl.FP32):
         created = pl.create_tensor([x.shape[0] * 2, 8], dtype=pl.FP16)
@@ -384,6 +388,7 @@ def test_casts_and_shapes(lang, square):
     assert {t.dtype for t in tiles[1:]} == {FP16}
 
 
+@pytest.mark.conforms("language.113", "language.114", "language.115")
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -603,7 +603,33 @@ def compiled(text, path):
     return names["kernel"]
 
 
-@pytest.mark.conforms("language.17", "language.39", "language.40", "language.43", "language.48")
+@pytest.mark.conforms(
+    "language.17",
+    "language.39",
+    "language.40",
+    "language.43",
+    "language.48",
+    "language.64",
+    "language.81",
+    "language.82",
+    "language.97",
+    "language.103",
+    "language.106",
+    "language.127",
+    "language.129",
+    "language.131",
+    "language.133",
+    "language.134",
+    "language.137",
+    "language.139",
+    "language.140",
+    "language.142",
+    "language.143",
+    "language.146",
+    "language.147",
+    "language.149",
+    "language.151",
+)
 @pytest.mark.parametrize("name", CASES)
 def test_an_error_names_the_culprit_and_its_place(lang, tmp_path, name):
     marked, kind, message = CASES[name]

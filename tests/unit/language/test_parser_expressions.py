@@ -17,7 +17,7 @@ def ops(lang, kernel, **arguments):
     return [line.strip() for line in lang.lines(lang.parse(kernel, **arguments))]
 
 
-@pytest.mark.conforms("language.32", "language.40")
+@pytest.mark.conforms("language.32", "language.40", "language.95")
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -51,6 +51,7 @@ def test_known_expressions_are_folded(lang, tmp_path, text, value):
     assert [line for line in lang.lines(program) if line.strip()] == ["return"]
 
 
+@pytest.mark.conforms("language.93", "language.94", "language.96")
 def test_run_time_scalars(lang):
     def kernel(n: pl.INT32, f: pl.FP32, b: pl.Scalar[pl.BOOL], k: pl.INDEX):
         neg_n = -n
@@ -94,6 +95,7 @@ def test_run_time_scalars(lang):
     ]
 
 
+@pytest.mark.conforms("language.94")
 def test_short_circuits_skip_what_python_would(lang):
     def kernel(n: pl.INT32, use: pl.constexpr):
         small = use and undefined_name > 3  # noqa: F821
@@ -129,6 +131,7 @@ def test_a_dynamic_name_reads_its_extent(lang):
         lang.parse(lost, n=INT32)
 
 
+@pytest.mark.conforms("language.136", "language.137")
 def test_every_unary_and_reduction(lang):
     def kernel(x: pl.Tensor, y: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):
@@ -151,6 +154,7 @@ def test_every_unary_and_reduction(lang):
     ]  # fmt: skip
 
 
+@pytest.mark.conforms("language.140")
 def test_tensor_level_operations(lang):
     def kernel(a: pl.Tensor, b: pl.Tensor, y: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):
@@ -169,6 +173,7 @@ def test_tensor_level_operations(lang):
     assert "mode='none'" in shown[-4]
 
 
+@pytest.mark.conforms("language.134", "language.142")
 def test_products_of_tiles(lang):
     def kernel(a: pl.Tensor, b: pl.Tensor, y: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):
@@ -193,6 +198,7 @@ def test_products_of_tiles(lang):
         lang.parse(wrong, a=byte)
 
 
+@pytest.mark.conforms("language.132")
 def test_valid_shapes(lang):
     def kernel(x: pl.Tensor, v: pl.Tensor, y: pl.Out[pl.Tensor], n: pl.INT32):
         with pl.at(level=pl.Level.CORE_GROUP):
@@ -214,6 +220,7 @@ def test_valid_shapes(lang):
     assert tiles["c"].operands[2] == Const(1, INDEX)
 
 
+@pytest.mark.conforms("language.146")
 def test_reshapes_of_tensors_are_views(lang):
     def kernel(x: pl.Tensor, y: pl.Tensor):
         flat = pl.reshape(y, [-1])

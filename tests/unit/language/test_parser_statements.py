@@ -28,6 +28,7 @@ def copy_rows(x: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
+@pytest.mark.conforms("language.82", "language.133")
 def test_a_loop_that_stores_carries_nothing_and_returns_the_parameter(lang):
     program = lang.parse(copy_rows, x=lang.tensor(64, 64), out=lang.tensor(64, 64))
     assert lang.lines(program) == [
@@ -58,7 +59,7 @@ def running_sum(x: pl.Tensor, out: pl.Out[pl.Tensor]):
         out[:] = acc
 
 
-@pytest.mark.conforms("language.44")
+@pytest.mark.conforms("language.44", "language.85")
 def test_a_rebound_tile_is_carried_and_a_temporary_is_not(lang):
     body = in_scope(lang, running_sum, x=lang.tensor(64, 64), out=lang.tensor(16, 64))
     (loop,) = [s for s in body if isinstance(s, For)]
@@ -83,7 +84,7 @@ def carry_scalars(out: pl.Out[pl.Tensor], n: pl.INT32):
     return out
 
 
-@pytest.mark.conforms("language.44")
+@pytest.mark.conforms("language.44", "language.96")
 def test_scalars_are_carried_in_the_type_they_become(lang):
     program = lang.parse(carry_scalars, out=lang.tensor(64, 8), n=INT32)
     (loop,) = [s for s in program.functions["carry_scalars"].body if isinstance(s, For)]
@@ -114,6 +115,7 @@ def nested(x: pl.Tensor, out: pl.Out[pl.Tensor]):
         out = pl.store(acc, [0, 0], out)
 
 
+@pytest.mark.conforms("language.85")
 def test_a_value_is_carried_through_both_loops(lang):
     body = in_scope(lang, nested, x=lang.tensor(64, 64), out=lang.tensor(16, 16))
     outer = next(s for s in body if isinstance(s, For))
@@ -132,6 +134,7 @@ def explicit(x: pl.Tensor, out: pl.Out[pl.Tensor]):
         out = pl.store(start, [0, 0], out)
 
 
+@pytest.mark.conforms("language.84")
 def test_init_values_give_the_names_of_the_last_yield_and_keep_the_first(lang):
     body = in_scope(lang, explicit, x=lang.tensor(64, 64), out=lang.tensor(16, 64))
     loop = next(s for s in body if isinstance(s, For))
@@ -150,6 +153,7 @@ def never_really_rebound(x: pl.Tensor, out: pl.Out[pl.Tensor], flag: pl.constexp
             out = pl.store(pl.load(x, [0, 0], [size, 16]), [0, 0], out)
 
 
+@pytest.mark.conforms("language.90")
 def test_a_name_rebound_in_a_dead_branch_stays_known(lang):
     tensors = {"x": lang.tensor(64, 64), "out": lang.tensor(64, 64)}
     body = in_scope(lang, never_really_rebound, flag=False, **tensors)
@@ -168,6 +172,7 @@ def branch(x: pl.Tensor, out: pl.Out[pl.Tensor], first: pl.Scalar[pl.BOOL], n: p
         out = pl.store(pl.mul(t, factor), [0, 0], out)
 
 
+@pytest.mark.conforms("language.91")
 def test_branches_yield_what_is_read_afterwards(lang):
     kinds = {"first": pl.BOOL, "n": INT32}
     body = in_scope(lang, branch, x=lang.tensor(16, 16), out=lang.tensor(16, 16), **kinds)
@@ -189,6 +194,7 @@ def branch_with_yield(x: pl.Tensor, out: pl.Out[pl.Tensor], first: pl.Scalar[pl.
         out = pl.store(r, [0, 0], out)
 
 
+@pytest.mark.conforms("language.92")
 def test_yield_in_both_branches_names_the_result(lang):
     body = in_scope(
         lang, branch_with_yield, x=lang.tensor(16, 16), out=lang.tensor(16, 16), first=pl.BOOL
@@ -206,6 +212,7 @@ def branch_that_stores(x: pl.Tensor, out: pl.Out[pl.Tensor], first: pl.Scalar[pl
     return out
 
 
+@pytest.mark.conforms("language.91")
 def test_a_branch_that_only_stores_has_no_result(lang):
     body = in_scope(
         lang, branch_that_stores, x=lang.tensor(16, 16), out=lang.tensor(16, 16), first=pl.BOOL
@@ -246,6 +253,7 @@ def folded_branch(x: pl.Tensor, out: pl.Out[pl.Tensor], mode: pl.constexpr):
         out = pl.store(t, [0, 0], out)
 
 
+@pytest.mark.conforms("language.90")
 @pytest.mark.parametrize(("mode", "op"), [("exp", "tile.exp"), ("other", "tile.neg")])
 def test_a_known_condition_leaves_one_branch(lang, mode, op):
     body = in_scope(lang, folded_branch, x=lang.tensor(16, 16), out=lang.tensor(16, 16), mode=mode)
@@ -260,6 +268,7 @@ def tensor_values(x: pl.Tensor, y: pl.Tensor, out: pl.Out[pl.Tensor]):
         out[:] = acc
 
 
+@pytest.mark.conforms("language.85")
 def test_a_computed_tensor_is_carried_as_a_value(lang):
     kinds = dict.fromkeys(("x", "y", "out"), lang.tensor(16, 16))
     body = in_scope(lang, tensor_values, **kinds)
@@ -275,6 +284,7 @@ def narrowing(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
+@pytest.mark.conforms("language.106", "language.145")
 def test_a_product_is_narrowed_when_it_is_assigned(lang):
     half = lang.tensor(16, 16, dtype=FP16)
     body = in_scope(lang, narrowing, a=half, b=half, out=half)
@@ -291,6 +301,7 @@ def regions(x: pl.Tensor, out: pl.Out[pl.Tensor]):
         out[0:16] = pl.load(x, [0, 0], [16, 64])
 
 
+@pytest.mark.conforms("language.105")
 def test_a_tile_is_stored_where_the_slices_start(lang):
     program = lang.parse(regions, x=lang.tensor(64, 64), out=lang.tensor(64, 64))
     stores = [line.strip() for line in lang.lines(program) if "store" in line]
@@ -317,7 +328,7 @@ def statements(x: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
-@pytest.mark.conforms("language.17", "language.32")
+@pytest.mark.conforms("language.17", "language.32", "language.65")
 def test_assignments_of_every_kind(lang):
     program = lang.parse(statements, x=lang.tensor(32, 64), out=lang.tensor(16, 64))
     assert [line.strip() for line in lang.lines(program)] == [

@@ -165,7 +165,7 @@ class Kernels:
         return [f"{pick(['if', 'while'])} {expression(1)}:", *body]
 
 
-@pytest.mark.conforms("language.35")
+@pytest.mark.conforms("language.35", "language.97")
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
 @pytest.mark.parametrize("seed", range(8))
 def test_any_body_gives_a_program_or_a_parser_error(seed):

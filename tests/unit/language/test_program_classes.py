@@ -171,6 +171,7 @@ def test_several_orchestrations():
     assert Two.orchestrations == ("first", "second") and Two.entry == "first"
 
 
+@pytest.mark.conforms("language.112")
 def test_several_results_are_unpacked_in_the_order_of_declaration():
     @pl.program
     class Pair:
@@ -200,6 +201,7 @@ def test_several_results_are_unpacked_in_the_order_of_declaration():
     assert names == ["a", "b"]
 
 
+@pytest.mark.conforms("language.115")
 def test_a_method_with_constants_is_parsed_for_each_value():
     @pl.program
     class Sized:

@@ -84,6 +84,12 @@ def test_names_of_matrix_row_and_column_operations() -> None:
     assert not missing("row_expand_expdif")
 
 
+@pytest.mark.conforms("language.141", "language.152")
+def test_names_of_masks_and_valid_regions() -> None:
+    assert not missing("cmp cmps sel sels set_validshape fillpad_expand transpose_view")
+    assert not missing("transpose_view set_validshape", pl.tile)
+
+
 @pytest.mark.conforms("language.10")
 def test_names_of_texts() -> None:
     assert not missing("parse loads")

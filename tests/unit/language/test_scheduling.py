@@ -50,6 +50,7 @@ def blocks_by_call(x: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
+@pytest.mark.conforms("language.69", "language.74")
 def test_a_block_that_is_one_call_is_a_call(lang, parsed):
     program = parsed(blocks_by_call)
     assert lang.lines(program) == [
@@ -65,6 +66,7 @@ def loop_over_blocks(x: pl.Tensor, n: pl.Scalar[pl.INT32], out: pl.Out[pl.Tensor
     return out
 
 
+@pytest.mark.conforms("language.69")
 def test_a_loop_over_blocks_is_a_scope_that_knows_its_index(lang, parsed):
     program = parsed(loop_over_blocks, n=INT32)
     assert lang.lines(program) == [
@@ -86,6 +88,7 @@ def core_function_in_blocks(x: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
+@pytest.mark.conforms("language.69")
 def test_core_functions_in_a_block_become_part_of_it(parsed):
     program = parsed(core_function_in_blocks)
     assert list(program.functions) == [program.entry]
@@ -101,6 +104,7 @@ def clusters(x: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
+@pytest.mark.conforms("language.72")
 def test_a_cluster_is_a_task_unless_it_holds_some(parsed):
     call, scope = tasks(parsed(clusters))
     assert isinstance(call, Call)
@@ -127,7 +131,14 @@ def submitted(x: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
-@pytest.mark.conforms("language.59")
+@pytest.mark.conforms(
+    "language.59",
+    "language.66",
+    "language.73",
+    "language.75",
+    "language.78",
+    "language.79",
+)
 def test_submitted_tasks_carry_their_schedule(lang, parsed):
     program = parsed(submitted)
     assert lang.lines(program) == [
@@ -159,6 +170,7 @@ def merged(x: pl.Tensor, n: pl.Scalar[pl.INT32], out: pl.Out[pl.Tensor]):
     return out
 
 
+@pytest.mark.conforms("language.77")
 def test_branches_hand_on_task_ids(lang, parsed):
     text = lang.lines(parsed(merged, n=INT32))
     assert text[-2:] == ["out_3, _ = pl.submit(quiet, x, out, deps=[tid])", "return out"]
@@ -176,6 +188,7 @@ def without_a_task_at_first(x: pl.Tensor, n: pl.Scalar[pl.INT32], out: pl.Out[pl
     return out
 
 
+@pytest.mark.conforms("language.77")
 def test_none_becomes_the_id_of_no_task_where_a_task_may_follow(lang, parsed):
     assert lang.lines(parsed(without_a_task_at_first, n=INT32)) == [
         "n_1 = pl.scalar.cast(n, dtype=pl.INDEX)",
@@ -204,6 +217,7 @@ def added(x: pl.Tensor, out: pl.InOut[pl.Tensor]):
     return out
 
 
+@pytest.mark.conforms("language.80")
 def test_atomic_stores_say_so_and_plain_ones_do_not(parsed):
     (scope,) = tasks(parsed(added))
     stores = [s for s in scope.body if isinstance(s, Op) and s.op.endswith(("store", "assemble"))]

@@ -240,6 +240,16 @@ def compiled(text, path):
     return names["kernel"]
 
 
+@pytest.mark.conforms(
+    "language.65",
+    "language.66",
+    "language.70",
+    "language.71",
+    "language.73",
+    "language.78",
+    "language.81",
+    "language.135",
+)
 @pytest.mark.parametrize("name", CASES)
 def test_an_error_names_the_culprit_and_its_place(lang, tmp_path, name):
     body, kind, message = CASES[name]
@@ -265,6 +275,7 @@ def test_a_task_id_is_no_parameter_of_a_kernel(lang):
         lang.parse(kernel, x=lang.tensor(64, 64), tid=INT32)
 
 
+@pytest.mark.conforms("language.76")
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -278,6 +289,7 @@ def test_array_annotations_are_checked(make, message):
         make()
 
 
+@pytest.mark.conforms("language.80")
 def test_atomic_additions_need_elements_that_can_be_added(lang):
     def kernel(x: pl.Tensor[[16, 64], pl.UINT8], y: pl.InOut[pl.Tensor[[16, 64], pl.UINT8]]):
         with pl.at(level=pl.Level.CORE_GROUP):

@@ -20,6 +20,7 @@ def views(program):
 VIEW = "tensor.view"
 
 
+@pytest.mark.conforms("language.107")
 def test_a_slice_outside_a_core_is_a_view(lang):
     copies = lang.incore(copy)
 
@@ -35,6 +36,7 @@ def test_a_slice_outside_a_core_is_a_view(lang):
     assert directions == [Direction.In, Direction.In, Direction.InOut]
 
 
+@pytest.mark.conforms("language.108")
 def test_a_slice_in_a_scope_stays_a_copy(lang):
     def kernel(x: pl.Tensor, out: pl.Out[pl.Tensor]):
         part = x[8:24]
@@ -68,6 +70,7 @@ def test_an_inline_function_takes_and_makes_parts(lang):
     assert program.functions["kernel"].params[1].direction is Direction.InOut
 
 
+@pytest.mark.conforms("language.107")
 def test_a_part_of_run_time_size_has_the_limit_of_its_tensor(lang):
     copies = lang.incore(copy)
 
@@ -80,6 +83,7 @@ def test_a_part_of_run_time_size_has_the_limit_of_its_tensor(lang):
     assert first.limit == 64
 
 
+@pytest.mark.conforms("language.109")
 def test_an_assignment_outside_a_core_is_a_task(lang):
     def kernel(x: pl.Tensor, out: pl.Tensor):
         out[0:8] = x
@@ -125,6 +129,7 @@ WRONG = {
 }  # fmt: skip
 
 
+@pytest.mark.conforms("language.110")
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_part_is_refused_at_its_line(lang, tmp_path, name):
     body, kind, message = WRONG[name]
@@ -138,6 +143,7 @@ def test_a_wrong_part_is_refused_at_its_line(lang, tmp_path, name):
     assert (caught.value.file, caught.value.line) == (str(path), 2 + body.count("\n"))
 
 
+@pytest.mark.conforms("language.102")
 @pytest.mark.parametrize(
     ("region", "extent"),
     [

@@ -111,6 +111,7 @@ BODIES = {
 }
 
 
+@pytest.mark.conforms("language.61")
 @pytest.mark.parametrize("name", BODIES)
 def test_a_scope_reads_and_writes(name: str, limits: TargetLimits) -> None:
     body, expected = BODIES[name]

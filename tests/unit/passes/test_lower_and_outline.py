@@ -77,6 +77,7 @@ def directions(function: Function) -> dict[str, Direction]:
     return {p.name_hint: p.direction for p in function.params}
 
 
+@pytest.mark.conforms("language.60", "language.61")
 def test_a_scope_becomes_a_function_with_the_directions_of_its_use(lower: Lower) -> None:
     program = lower(
         """
@@ -100,6 +101,7 @@ def test_a_scope_becomes_a_function_with_the_directions_of_its_use(lower: Lower)
     assert list(program.functions) == ["kernel_incore_0", "kernel"]
 
 
+@pytest.mark.conforms("language.60")
 def test_a_hint_names_the_function_once(lower: Lower) -> None:
     program = lower(
         """
@@ -122,6 +124,7 @@ def test_a_hint_names_the_function_once(lower: Lower) -> None:
     assert all(name.startswith(("copy", "kernel_incore_")) for name in names)
 
 
+@pytest.mark.conforms("language.67")
 def test_whole_tensors_are_loaded_once_and_values_stay_on_chip(lower: Lower) -> None:
     program = lower(
         """
@@ -146,6 +149,7 @@ def test_whole_tensors_are_loaded_once_and_values_stay_on_chip(lower: Lower) -> 
     ]
 
 
+@pytest.mark.conforms("language.67")
 def test_a_store_makes_loaded_tensors_stale(lower: Lower) -> None:
     program = lower(
         """
@@ -162,6 +166,7 @@ def test_a_store_makes_loaded_tensors_stale(lower: Lower) -> None:
     assert len(loads) == 3
 
 
+@pytest.mark.conforms("language.63")
 def test_a_value_that_escapes_its_scope_lives_in_a_new_tensor(lower: Lower) -> None:
     program = lower(
         """
@@ -202,6 +207,7 @@ def test_a_product_of_computed_values_goes_through_global_memory(lower: Lower) -
     assert ops(program.functions["kernel"]) == ["tensor.create"]
 
 
+@pytest.mark.conforms("language.144")
 def test_a_tensor_level_accumulation_stays_in_acc(lower: Lower) -> None:
     program = lower(
         """
@@ -294,6 +300,7 @@ def test_an_output_that_is_read_is_inout_for_the_runtime(lower: Lower) -> None:
     assert directions(program.functions["kernel"])["out"] is Direction.Out
 
 
+@pytest.mark.conforms("language.62")
 def test_scalars_and_loop_counters_become_parameters_after_the_tensors(lower: Lower) -> None:
     program = lower(
         """

@@ -53,6 +53,7 @@ def parsed(text: str) -> Program:
     return parse_program(source, types, name="kernel")
 
 
+@pytest.mark.conforms("language.64")
 def test_they_are_computed_before_it_with_what_they_need(limits: TargetLimits) -> None:
     program = outline_scopes(
         parsed(

@@ -40,7 +40,7 @@ def test_arguments_are_split_in_order() -> None:
     assert bound.scalars == (2**64 - 1,)
 
 
-@pytest.mark.conforms("language.21")
+@pytest.mark.conforms("language.21", "language.122", "language.124")
 def test_the_count_decides_the_style() -> None:
     assert SIMPLE.output_indices == (2,)
     assert SIMPLE.returns_for(3) is False
@@ -64,6 +64,7 @@ def test_without_return_values_or_outputs_there_is_one_style() -> None:
     assert updating.returns_for(1) is False
 
 
+@pytest.mark.conforms("language.122")
 def test_outputs_are_made_at_their_places() -> None:
     signature = _signature(
         ParamInfo("first", OUT, (2,), FP16),
@@ -81,6 +82,7 @@ def test_outputs_are_made_at_their_places() -> None:
     assert not outputs[1].any()
 
 
+@pytest.mark.conforms("language.123")
 def test_an_output_of_run_time_extent_must_be_passed() -> None:
     signature = _signature(
         ParamInfo("x", IN, (DYNAMIC,), FP32), ParamInfo("out", OUT, (DYNAMIC,), FP32)
@@ -89,6 +91,7 @@ def test_an_output_of_run_time_extent_must_be_passed() -> None:
         signature.with_outputs((torch.ones(2),))
 
 
+@pytest.mark.conforms("language.125")
 @pytest.mark.parametrize(
     ("value", "error", "message"),
     [
@@ -113,6 +116,7 @@ def test_a_tensor_that_does_not_fit_is_named(
         SIMPLE.bind((value, 1, torch.zeros(2, 3)))
 
 
+@pytest.mark.conforms("language.125")
 def test_a_tensor_is_no_scalar() -> None:
     with pytest.raises(TypeError, match=r"'n' \(position 1\) must be a scalar"):
         SIMPLE.bind((torch.ones(2, 3), torch.tensor(1), torch.zeros(2, 3)))
@@ -137,6 +141,7 @@ def test_device_tensors_are_passed_by_address() -> None:
     assert (bound.tensors[0].address, bound.tensors[0].nbytes) == (128, 24)
 
 
+@pytest.mark.conforms("language.126")
 @pytest.mark.parametrize(
     ("dtype", "value", "bits"),
     [
@@ -164,6 +169,7 @@ def test_scalars_become_bits(dtype: Any, value: object, bits: int) -> None:
     assert encode_scalar(dtype, value, "n") == bits
 
 
+@pytest.mark.conforms("language.126")
 @pytest.mark.parametrize(
     ("dtype", "value", "error"),
     [
