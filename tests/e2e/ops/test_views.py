@@ -154,27 +154,32 @@ def test_tasks_are_ordered_by_the_parts_that_they_share(runtime: str, compile_te
 def test_a_kernel_is_compiled_once_for_whole_tensors_and_for_parts(compile_text: Any) -> None:
     compiled = compile_text(
         """
-        def both(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor], more: pl.Out[pl.Tensor]):
+        def both(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor],
+                 more: pl.Out[pl.Tensor], last: pl.Out[pl.Tensor]):
             doubled(b, more)
             doubled(a[:, 3:19], out)
+            doubled(c[:, :, 3], last)
             doubled(b, a[:, 16:32])
-            return out, more
+            return out, more, last
         """,
         {
             "a": ((8, 32), FP32),
             "b": ((8, 16), FP32),
+            "c": ((8, 16, 5), FP32),
             "out": ((8, 16), FP32),
             "more": ((8, 16), FP32),
+            "last": ((8, 16), FP32),
         },
         (DOUBLED,),
     )
     assert [path.name for path in (compiled.output_dir / "kernels" / "aiv").iterdir()] == [
         "doubled.cpp"
     ]
-    a, b = counted(8, 32), counted(8, 16)
+    a, b, c = counted(8, 32), counted(8, 16), counted(8, 16, 5)
     expected = a[:, 3:19] * 2
-    out, more = compiled(a, b)
+    out, more, last = compiled(a, b, c)
     assert torch.equal(out, expected)
+    assert torch.equal(last, c[:, :, 3] * 2)
     assert torch.equal(more, b * 2)
     assert torch.equal(a[:, 16:], b * 2)
 
