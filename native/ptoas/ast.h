@@ -98,7 +98,7 @@ struct MakeViewOp {
   Operand pointer;
   std::vector<Operand> shape;
   std::vector<Operand> strides;
-  bool column_major = false;  // layout = #pto.layout<dn>
+  std::string_view layout = "ND";  // of #pto.layout<nd>, <dn> or <nz>, as C++ spells it
   TypeUse type;
 };
 

@@ -3,6 +3,17 @@
 #include "statement_parser.h"
 
 namespace ptoas {
+namespace {
+
+// What C++ calls the layout of a view; empty for what is none.
+std::string_view view_layout(std::string_view name) {
+  if (name == "nd") return "ND";
+  if (name == "dn") return "DN";
+  return name == "nz" ? "NZ" : "";
+}
+
+}  // namespace
+
 // %v = pto.make_tensor_view %p, shape = [..], strides = [..] {layout = #pto.layout<nd>} : T
 Parsed<Done> StatementParser::parse_make_view(const Token&, Statement& statement) {
   MakeViewOp op;
@@ -21,13 +32,13 @@ Parsed<Done> StatementParser::parse_make_view(const Token&, Statement& statement
   if (tokens_.now().is('{')) {
     PTOAS_TRY(attributes, parse_attributes(tokens_));
     for (const Attribute& attribute : attributes) {
-      const bool known = attribute.name == "layout" && attribute.kind == "layout" &&
-                         (attribute.value == "nd" || attribute.value == "dn");
-      if (!known || attributes.size() > 1) {
+      const std::string_view layout = view_layout(attribute.value);
+      if (attribute.name != "layout" || attribute.kind != "layout" || layout.empty() ||
+          attributes.size() > 1) {
         return error_at(attribute.position,
-                        "a view takes one attribute, layout = #pto.layout<nd> or <dn>");
+                        "a view takes one attribute, layout = #pto.layout<nd>, <dn> or <nz>");
       }
-      op.column_major = attribute.value == "dn";
+      op.layout = layout;
     }
   }
   PTOAS_TRY(colon, tokens_.expect(':'));

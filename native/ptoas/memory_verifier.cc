@@ -41,6 +41,9 @@ void FunctionVerifier::check(Statement& statement, MakeViewOp& op) {
                                    std::to_string(op.shape.size()) + " extents and " +
                                    std::to_string(op.strides.size()) + " strides");
   }
+  if (op.layout == "NZ" && rank != 2) {
+    report(statement.position, "a view in layout nz has two dimensions");
+  }
   Extents known = view->extents;
   for (std::size_t i = 0; i < op.shape.size(); ++i) {
     const auto extent = use_index(op.shape[i]);

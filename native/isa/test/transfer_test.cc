@@ -42,6 +42,49 @@ void check_load_store(int64_t rows, int64_t cols, int64_t row_stride, int64_t co
   for (size_t i = 0; i < size; ++i) CHECK(written[i] || same_bits(to[i], T{5}));
 }
 
+// A [32, 24] matrix of bytes-wide blocks in layout NZ: element (r, c) of floats is at
+// (c / 8 * 32 + r) * 8 + c % 8.
+void fractals_are_read_and_written_in_place() {
+  std::vector<float> from(32 * 24);
+  for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<float>(i);
+  std::vector<float> to(from.size(), -1.0F);
+  Image<Rows<float, 16, 16>> image(0);
+  CHECK_RUNS([&] {
+    Rows<float, 16, 16> tile(5, 16);
+    TASSIGN(tile, 0);
+    using G = GlobalTensor<float, Shape<1, 1, 1, 32, 24>, Stride<>, Layout::NZ>;
+    const Shape<1, 1, 1, 32, 24> shape;
+    const G whole(from.data(), shape, Stride<>());
+    TLOAD(tile, partition_view(whole, {0, 0, 0, 17, 8}, {1, 1, 1, 5, 16}));
+    image.get(tile);
+    TSTORE(partition_view(G(to.data(), shape, Stride<>()), {0, 0, 0, 3, 0}, {1, 1, 1, 5, 16}), tile);
+  });
+  const auto place = [](int64_t r, int64_t c) {
+    return static_cast<size_t>((c / 8 * 32 + r) * 8 + c % 8);
+  };
+  size_t written = 0;
+  for (int64_t r = 0; r < 16; ++r) {
+    for (int64_t c = 0; c < 16; ++c) {
+      CHECK(image.at(r, c) == (r < 5 ? from[place(17 + r, 8 + c)] : 0.0F));
+      if (r < 5) CHECK(to[place(3 + r, c)] == from[place(17 + r, 8 + c)]);
+    }
+  }
+  for (const float element : to) written += element != -1.0F;
+  CHECK(written == 5 * 16);
+}
+
+void parts_of_fractals_have_whole_columns() {
+  std::vector<float> data(32 * 24);
+  using G = GlobalTensor<float, Shape<1, 1, 1, 32, 24>, Stride<>, Layout::NZ>;
+  const auto take = [&](int64_t at, int64_t count) {
+    const G whole(data.data(), Shape<1, 1, 1, 32, 24>(), Stride<>());
+    partition_view(whole, {0, 0, 0, 0, at}, {1, 1, 1, 32, count});
+  };
+  CHECK_FAULTS(GlobalBounds, "partition_view", "the offset is 4, which is no multiple of the 8", [&] { take(4, 8); });
+  CHECK_FAULTS(GlobalBounds, "partition_view", "the size is 12, which is no multiple of the 8", [&] { take(0, 12); });
+  CHECK_FAULTS(GlobalBounds, "partition_view", "reach outside dimension", [&] { take(16, 16); });
+}
+
 void planes_become_rows() {
   // [2, 3, 2, 4]: 12 rows of 4.
   std::vector<float> data(100);
@@ -370,6 +413,8 @@ int main() {
     check_padding<T, PadValue::Max>(sim::highest<T>());
     check_padding<T, PadValue::Min>(sim::lowest<T>());
   });
+  fractals_are_read_and_written_in_place();
+  parts_of_fractals_have_whole_columns();
   planes_become_rows();
   store_narrows();
   store_adds<float>(8, 32);

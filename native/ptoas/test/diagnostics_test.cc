@@ -93,7 +93,7 @@ const Case kCases[] = {
      "the partition is 'f16' but the view is 'f32'"},
     {kConstants + "%v = pto.make_tensor_view %p, shape = [%i8], strides = [%i1] "
                   "{layout = #pto.layout<zz>} : !pto.tensor_view<?xf32>\n",
-     "a view takes one attribute, layout = #pto.layout<nd> or <dn>"},
+     "a view takes one attribute, layout = #pto.layout<nd>, <dn> or <nz>"},
     {kConstants + "%v = pto.make_tensor_view %p, shape = [%i8], strides = [%i1] : "
                   "!pto.tensor_view<1x2x3x4x5x6xf32>\n",
      "a view has at most 5 dimensions"},

@@ -56,6 +56,13 @@ struct FiveExtents {
                   << stride);
 }
 
+[[noreturn]] PTO_COLD inline void fault_fractals(const char* op, const char* what, int64_t columns,
+                                                 int64_t block) {
+  fault(FaultCode::GlobalBounds, op,
+        Message() << "layout NZ: " << what << " " << columns << ", which is no multiple of the "
+                  << block << " columns of a fractal");
+}
+
 [[noreturn]] PTO_COLD inline void fault_partition(int dim, int64_t offset, int64_t size,
                                                   int64_t extent) {
   fault(FaultCode::GlobalBounds, "partition_view",
@@ -130,6 +137,29 @@ PTO_SHARED inline Window part(const Window& whole, const int64_t* offsets, const
   return window;
 }
 
+// Columns of a fractal in layout NZ.
+constexpr int64_t fractal_columns(int64_t element) noexcept { return 32 / element; }
+
+// A matrix in layout NZ: column blocks of one fractal's width after each other, in each of them the
+// rows. Dimension 2 counts the blocks, 3 the rows, 4 the columns of one block.
+PTO_SHARED inline Window fractals(unsigned char* data, int64_t rows, int64_t columns,
+                                  int64_t element) {
+  const int64_t block = fractal_columns(element);
+  if (columns % block != 0) fault_fractals("make_tensor_view", "the columns are", columns, block);
+  return Window{data, {1, 1, columns / block, rows, block}, {0, 0, rows * block, block, 1}};
+}
+
+// The part of such a matrix whose rows and columns are the last two of `offsets` and `sizes`.
+PTO_SHARED inline Window fractal_part(const Window& whole, const int64_t* offsets,
+                                      const int64_t* sizes, int64_t element) {
+  const int64_t block = fractal_columns(element);
+  if (offsets[4] % block != 0) fault_fractals("partition_view", "the offset is", offsets[4], block);
+  if (sizes[4] % block != 0) fault_fractals("partition_view", "the size is", sizes[4], block);
+  const int64_t from[5] = {0, 0, offsets[4] / block, offsets[3], 0};
+  const int64_t count[5] = {1, 1, sizes[4] / block, sizes[3], block};
+  return part(whole, from, count, element);
+}
+
 }  // namespace sim
 
 template <int64_t N0 = -1, int64_t N1 = -1, int64_t N2 = -1, int64_t N3 = -1, int64_t N4 = -1>
@@ -147,11 +177,17 @@ template <class T, class ShapeT = Shape<>, class StrideT = Stride<>, Layout L = 
 class GlobalTensor {
  public:
   using DType = T;
+  static constexpr bool Fractal = L == Layout::NZ;
 
   GlobalTensor(T* data, const ShapeT& shape, const StrideT& stride) {
-    window_.data = reinterpret_cast<unsigned char*>(data);
-    __builtin_memcpy(window_.shape, shape.value, sizeof window_.shape);
-    __builtin_memcpy(window_.stride, stride.value, sizeof window_.stride);
+    if constexpr (L == Layout::NZ) {
+      window_ = sim::fractals(reinterpret_cast<unsigned char*>(data), shape.value[3],
+                              shape.value[4], sizeof(T));
+    } else {
+      window_.data = reinterpret_cast<unsigned char*>(data);
+      __builtin_memcpy(window_.shape, shape.value, sizeof window_.shape);
+      __builtin_memcpy(window_.stride, stride.value, sizeof window_.stride);
+    }
     sim::confine(window_, sizeof(T));
   }
   // A window that is known to lie inside a checked one.
@@ -183,7 +219,8 @@ class GlobalTensor {
 template <class T, class ShapeT, class StrideT, Layout L>
 inline auto partition_view(const GlobalTensor<T, ShapeT, StrideT, L>& view,
                            const int64_t (&offsets)[5], const int64_t (&sizes)[5]) {
-  return GlobalTensor<T, Shape<>, Stride<>, L>(sim::part(view.window(), offsets, sizes, sizeof(T)));
+  const auto part = L == Layout::NZ ? sim::fractal_part : sim::part;
+  return GlobalTensor<T, Shape<>, Stride<>, L>(part(view.window(), offsets, sizes, sizeof(T)));
 }
 
 }  // namespace pto

@@ -33,6 +33,28 @@ PTO_SHARED inline void walk_window(const char* op, Run run, const TileView& tile
   }
 }
 
+// The same for a window in layout NZ, column block by column block.
+PTO_SHARED inline void walk_fractals(const char* op, Run run, const TileView& tile,
+                                     int64_t tile_element, const Window& window,
+                                     int64_t window_element, bool load) {
+  require_bound(op, tile);
+  if (tile.valid_rows != window.shape[3] || tile.valid_cols != window.shape[2] * window.shape[4]) {
+    fault_mismatch(op, "the global window", window.shape[3], window.shape[2] * window.shape[4],
+                   tile.valid_rows, tile.valid_cols);
+  }
+  Operand on_chip = operand_of(tile, tile_element);
+  for (int64_t block = 0; block < window.shape[2]; ++block) {
+    const Operand global{window.data + block * window.stride[2] * window_element,
+                         window.stride[3] * window_element, window_element, window_element};
+    walk(run, load ? on_chip : global, load ? global : on_chip, constant(nullptr), window.shape[3],
+         window.shape[4]);
+    on_chip.data += window.shape[4] * on_chip.inner;
+  }
+}
+
+template <class Global>
+inline constexpr auto walk_global = Global::Fractal ? walk_fractals : walk_window;
+
 template <class T>
 inline T pad_of(PadValue pad) noexcept {
   switch (pad) {
@@ -170,8 +192,8 @@ template <class TileT, class Global>
 inline void TLOAD(TileT& tile, const Global& global) {
   sim::require_one_type<TileT, Global>();
   using T = typename TileT::DType;
-  sim::walk_window("TLOAD", sim::run_copy<T>, tile.view(), sizeof(T), global.window(), sizeof(T),
-                   true);
+  sim::walk_global<Global>("TLOAD", sim::run_copy<T>, tile.view(), sizeof(T), global.window(),
+                           sizeof(T), true);
   if (tile.GetValidRow() != TileT::Rows || tile.GetValidCol() != TileT::Cols) {
     const T pad = sim::pad_of<T>(TileT::Pad);
     sim::fill_outside(sim::run_fill<T>, tile.view(), sizeof(T), tile.GetValidRow(),
@@ -188,16 +210,16 @@ template <class Global, class TileT>
 inline void TSTORE(const Global& global, const TileT& tile) {
   using To = typename Global::DType;
   using From = typename TileT::DType;
-  sim::walk_window("TSTORE", sim::move_run<To, From>(), tile.view(), sizeof(From), global.window(),
-                   sizeof(To), false);
+  sim::walk_global<Global>("TSTORE", sim::move_run<To, From>(), tile.view(), sizeof(From),
+                           global.window(), sizeof(To), false);
 }
 template <class Global, class TileT>
 inline void TSTORE(const Global& global, const TileT& tile, AtomicType atomic) {
   using To = typename Global::DType;
   using From = typename TileT::DType;
   if (atomic == AtomicType::AtomicNone) return TSTORE(global, tile);
-  sim::walk_window("TSTORE", sim::run_add_atomically<To, From>, tile.view(), sizeof(From),
-                   global.window(), sizeof(To), false);
+  sim::walk_global<Global>("TSTORE", sim::run_add_atomically<To, From>, tile.view(), sizeof(From),
+                           global.window(), sizeof(To), false);
 }
 
 // Copies between on-chip spaces, converting the element type (to nearest even). The tiles may
