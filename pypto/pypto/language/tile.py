@@ -8,7 +8,6 @@ from pypto.language.computation import (
     adds,
     and_,
     ands,
-    assemble,
     cast,
     cmp,
     cmps,
@@ -23,13 +22,10 @@ from pypto.language.computation import (
     col_min,
     col_prod,
     col_sum,
-    concat,
     cos,
     div,
     divs,
     exp,
-    fillpad,
-    fillpad_expand,
     fmod,
     fmods,
     log,
@@ -49,7 +45,6 @@ from pypto.language.computation import (
     prelu,
     recip,
     relu,
-    reshape,
     row_expand,
     row_expand_add,
     row_expand_div,
@@ -65,18 +60,14 @@ from pypto.language.computation import (
     rsqrt,
     sel,
     sels,
-    set_validshape,
     shl,
     shls,
     shr,
     shrs,
     sin,
-    slice,
     sqrt,
     sub,
     subs,
-    transpose,
-    transpose_view,
     xor,
     xors,
 )
@@ -84,6 +75,17 @@ from pypto.language.functions import create_tile as create
 from pypto.language.functions import full_tile as full
 from pypto.language.functions import load, move, read, store, write
 from pypto.language.scheduling import get_block_idx, get_block_num
+from pypto.language.shaping import (
+    assemble,
+    concat,
+    fillpad,
+    fillpad_expand,
+    reshape,
+    set_validshape,
+    slice,
+    transpose,
+    transpose_view,
+)
 
 __all__ = [
     "abs",

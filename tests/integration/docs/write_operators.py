@@ -14,7 +14,7 @@ import pypto.language as pl
 from pypto.ir.element_sets import FACTORS, FLOATS, INTS, NUMBERS, SIGNED
 from pypto.ir.op_spec import OpSpec
 from pypto.ir.ops import OPS
-from pypto.language import computation, functions
+from pypto.language import computation, functions, shaping
 
 Function = Callable[..., object]
 
@@ -52,43 +52,45 @@ INTRODUCTION = """\
 <!-- written by tests/integration/docs/write_operators.py from the table of operations -->
 
 Every function here works on **tiles** (on-chip memory) and on **tensors** (whole values inside
-`pl.at`), unless its forms say otherwise. `pl.x` takes the form that fits its operands; `pl.tile.x` and
-`pl.tensor.x` are the same functions under the names of the forms. A Python number or a scalar beside a
-tile or a tensor applies to every element, and may be said with an `s` at the end of the name: `pl.adds`,
-`pl.muls`, `pl.cmps`.
+`pl.at`), unless its forms say otherwise. `pl.x` takes the form that fits its operands;
+`pl.tile.x` and `pl.tensor.x` are the same functions under the names of the forms. A Python number
+or a scalar beside a tile or a tensor applies to every element, and may be said with an `s` at the
+end of the name: `pl.adds`, `pl.muls`, `pl.cmps`.
 
 **Element types.** {sets} *All* is every type but `INDEX`. Operands of two types meet in the
-narrowest type that holds the values of both (`INT8` and `UINT8` in `INT16`, `FP16` and `BF16` in `FP32`);
-floats and integers do not meet by themselves, and neither does `BOOL`: use `pl.cast`. The value that is
-stored must have the tensor's type, except that a product may be narrowed from fp32 on its way out.
+narrowest type that holds the values of both (`INT8` and `UINT8` in `INT16`, `FP16` and `BF16` in
+`FP32`); floats and integers do not meet by themselves, and neither does `BOOL`: use `pl.cast`.
+The value that is stored must have the tensor's type, except that a product may be narrowed from
+fp32 on its way out.
 
-**Shapes** broadcast as numpy's do where one side is a row, a column or a tensor of one axis. A tile has
-two axes.
+**Shapes** broadcast as numpy's do where one side is a row, a column or a tensor of one axis. A
+tile has two axes.
 
-**Valid regions.** A tile may hold less than its extents. Operations carry the valid region through,
-reductions see it alone, `pl.store` writes it alone. Operands of an elementwise operation have one valid
-region; where that is known only when the kernel runs, another one ends the run with a `KernelFault`.
-What is outside is undefined until `pl.fillpad`.
+**Valid regions.** A tile may hold less than its extents. Operations carry the valid region
+through, reductions see it alone, `pl.store` writes it alone. Operands of an elementwise operation
+have one valid region; where that is known only when the kernel runs, another one ends the run
+with a `KernelFault`. What is outside is undefined until `pl.fillpad`.
 
 **Numbers.** fp16 and bf16 compute in fp32 and round once, to nearest even. Integers wrap. Integer
-division truncates; a divisor of 0 ends the run with a `KernelFault` that names the line. Shifting by the
-width or more, or by less than 0, leaves 0, or to the right the sign. NaN goes through `maximum`, `minimum`,
-`relu` and the reductions, as in torch. Comparisons with NaN do not hold, except "not equal".
+division truncates; a divisor of 0 ends the run with a `KernelFault` that names the line. Shifting
+by the width or more, or by less than 0, leaves 0, or to the right the sign. NaN goes through
+`maximum`, `minimum`, `relu` and the reductions, as in torch. Comparisons with NaN do not hold,
+except "not equal".
 
 **Masks** are tiles and tensors of `BOOL`, one byte an element, as torch has them.
 
-The references are torch expressions over the operands `x0`, `x1`, ... and the attributes. `quotient(a, b)` is
-`a / b`, of integers `torch.div(a, b, rounding_mode="trunc")`. `compare(a, b, n)` is the n-th of `==`, `!=`,
-`<`, `<=`, `>`, `>=`. `maximum` and `minimum` are torch's, of numbers too. `rounded(x, dtype, mode)` is the
-conversion that `pl.cast` describes. `padded(x, shape, pad)` has `x` in its corner. `product(a, b)` is the matrix
-product in fp32 or int32.
+The references are torch expressions over the operands `x0`, `x1`, ... and the attributes.
+`quotient(a, b)` is `a / b`, of integers `torch.div(a, b, rounding_mode="trunc")`. `compare(a, b,
+n)` is the n-th of `==`, `!=`, `<`, `<=`, `>`, `>=`. `maximum` and `minimum` are torch's, of
+numbers too. `rounded(x, dtype, mode)` is the conversion that `pl.cast` describes. `padded(x,
+shape, pad)` has `x` in its corner. `product(a, b)` is the matrix product in fp32 or int32.
 """
 
 
 def functions_of_the_language() -> dict[str, Function]:
     """The documented functions by name."""
     found: dict[str, Function] = {}
-    for module in (functions, computation):
+    for module in (functions, computation, shaping):
         for name, function in inspect.getmembers(module, inspect.isfunction):
             if hasattr(function, "__wrapped__") and name == function.__name__:
                 found[name] = function
@@ -143,7 +145,10 @@ def entry(name: str, function: Function) -> str:
     lines += [f"Names: {spellings(name, function)}.", ""]
     rows = rows_of(name)
     if rows:
-        lines += ["| Operation | Elements | Attributes | Meaning | Reference |", "|---|---|---|---|---|"]
+        lines += [
+            "| Operation | Elements | Attributes | Meaning | Reference |",
+            "|---|---|---|---|---|",
+        ]
         for spec in rows:
             elements = spec.elements.words if spec.elements else ""
             attributes = ", ".join(f"`{a}`" for a in (*spec.attrs, *spec.optional))

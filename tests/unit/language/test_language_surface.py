@@ -10,10 +10,10 @@ import sys
 import pypto.language as pl
 import pytest
 from pypto.ir.ops import OPS
-from pypto.language import computation, functions
+from pypto.language import computation, functions, shaping
 from pypto.language.parser.calls import HANDLERS
 
-KERNEL_FUNCTIONS = [f for module in (functions, computation)
+KERNEL_FUNCTIONS = [f for module in (functions, computation, shaping)
                     for _, f in inspect.getmembers(module, inspect.isfunction)
                     if hasattr(f, "__wrapped__")]  # fmt: skip
 

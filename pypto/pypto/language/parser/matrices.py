@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from pypto.ir.nodes import AttrValue, Operand, TensorType, TileType, Var
 from pypto.language import computation as pl
+from pypto.language import shaping
 from pypto.language.parser.elementwise import element, family, matrix_product
 from pypto.language.parser.scalars import condition_operand
 from pypto.language.parser.site import CallSite, Handler
@@ -128,11 +129,11 @@ MATRICES: Mapping[object, Handler] = MappingProxyType(
     {
         pl.matmul: _matmul,
         pl.matmul_acc: _matmul_acc,
-        pl.transpose: _transpose,
-        pl.transpose_view: _transpose_view,
-        pl.fillpad: _fillpad,
-        pl.fillpad_expand: _fillpad_expand,
-        pl.set_validshape: _set_validshape,
-        pl.concat: _concat,
+        shaping.transpose: _transpose,
+        shaping.transpose_view: _transpose_view,
+        shaping.fillpad: _fillpad,
+        shaping.fillpad_expand: _fillpad_expand,
+        shaping.set_validshape: _set_validshape,
+        shaping.concat: _concat,
     }
 )

@@ -14,8 +14,8 @@ from pypto.ir.nodes import (
     TensorType,
     Var,
 )
-from pypto.language import computation
 from pypto.language import functions as pl
+from pypto.language import shaping
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
     ParserTypeError,
@@ -202,6 +202,6 @@ MOVEMENT: Mapping[object, Handler] = MappingProxyType(
         pl.full_tile: _full_tile,
         pl.full_tensor: _full_tensor,
         pl.dim: _dim,
-        computation.reshape: _reshape,
+        shaping.reshape: _reshape,
     }
 )

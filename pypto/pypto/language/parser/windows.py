@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from pypto.ir.dtypes import INDEX
 from pypto.ir.nodes import AtomicType, AttrValue, Const, DynDim, Operand, TensorType, TileType, Var
-from pypto.language import computation
 from pypto.language import functions as pl
+from pypto.language import shaping
 from pypto.language.parser.diagnostics.exceptions import InvalidOperationError
 from pypto.language.parser.frame import Frame
 from pypto.language.parser.scalars import tensor_extent
@@ -272,7 +272,7 @@ WINDOWS: Mapping[object, Handler] = MappingProxyType(
     {
         pl.load: _load,
         pl.store: _store,
-        computation.slice: _slice,
-        computation.assemble: _assemble,
+        shaping.slice: _slice,
+        shaping.assemble: _assemble,
     }
 )
