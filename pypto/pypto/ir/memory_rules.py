@@ -353,7 +353,7 @@ def tile_move(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Ty
         raise IrTypeError(f"argument 1 is a {show_type(tile)}, not a tile; load it with pl.load")
     if space is tile.space:
         return tile  # a copy
-    _refuse_bias(space)
+    _refuse_unread(space)
     legal = MOVES.get(tile.space, ())
     if space not in legal:
         ways = ", ".join(s.name for s in legal) or "nowhere"
@@ -364,12 +364,17 @@ def tile_move(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Ty
     return TileType(tile.shape, tile.dtype, space, tile.valid)
 
 
-def _refuse_bias(space: MemorySpace) -> None:
-    if space is MemorySpace.Bias:
-        raise IrTypeError(
-            "no operation reads tiles in Bias; move the product to Vec and add the bias there "
-            "with pl.col_expand_add"
-        )
+# Spaces that exist and that no operation reads, each with what to do in its place.
+_UNREAD: Mapping[MemorySpace, str] = {
+    MemorySpace.Bias: "move the product to Vec and add the bias there with pl.col_expand_add",
+    MemorySpace.LeftScale: "factors have no scales; scale the product in Vec with pl.mul",
+    MemorySpace.RightScale: "factors have no scales; scale the product in Vec with pl.mul",
+}
+
+
+def _refuse_unread(space: MemorySpace) -> None:
+    if space in _UNREAD:
+        raise IrTypeError(f"no operation reads tiles in {space.name}; {_UNREAD[space]}")
 
 
 def tile_create(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
@@ -377,7 +382,7 @@ def tile_create(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> 
     shape, space = tile_extents(attrs), _space(attrs)
     if space is MemorySpace.DDR:
         raise IrTypeError("a tile cannot live in DDR; use pl.create_tensor in the orchestration")
-    _refuse_bias(space)
+    _refuse_unread(space)
     return TileType(shape, _dtype(attrs), space, shape)
 
 

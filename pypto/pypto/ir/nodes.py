@@ -47,6 +47,8 @@ class MemorySpace(enum.Enum):
     Right = "right"
     Acc = "acc"
     Bias = "bias"
+    LeftScale = "left_scale"
+    RightScale = "right_scale"
 
 
 class AtomicType(enum.Enum):

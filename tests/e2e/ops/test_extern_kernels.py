@@ -127,6 +127,7 @@ def kernel(x: pl.Tensor, y: pl.Tensor, out: pl.Out[pl.Tensor], a: pl.Scalar[pl.F
 """
 
 
+@pytest.mark.conforms("language.155")
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("core_type", ["aiv", "aic"])
 def test_tensors_come_first_and_scalars_after(
@@ -343,6 +344,7 @@ def kernel(
 """
 
 
+@pytest.mark.conforms("language.155")
 @pytest.mark.parametrize("platform", PLATFORMS)
 @pytest.mark.parametrize("dual", [False, True])
 def test_a_mixed_kernel_runs_on_a_matrix_and_on_vector_cores(

@@ -105,6 +105,7 @@ def test_what_cannot_be_decorated_is_refused() -> None:
         pl.jit(auto_scope=1)(lambda x: x)
 
 
+@pytest.mark.conforms("language.156")
 @pytest.mark.parametrize("name", ["compile", "warmup", "lower", "specialize", "__call__"])
 def test_helpers_are_no_entries(name: str) -> None:
     with pytest.raises(TypeError, match=r"call it from a @pl\.jit function"):

@@ -33,6 +33,7 @@ def declare(**arguments: Any) -> JITFunction:
     return stub
 
 
+@pytest.mark.conforms("language.155")
 def test_a_declaration_keeps_where_everything_is(files: Path) -> None:
     stub = declare(core_type="aiv", source=files / "a.cpp", include_dirs=[str(files / "inc")])
     external = stub.declaration.external
@@ -44,6 +45,7 @@ def test_a_declaration_keeps_where_everything_is(files: Path) -> None:
     assert stub.__name__ == "stub"
 
 
+@pytest.mark.conforms("language.155")
 def test_a_mixed_kernel_has_a_part_for_each_core_type(files: Path) -> None:
     external = declare(
         core_type="mixed",
@@ -59,6 +61,7 @@ def test_a_mixed_kernel_has_a_part_for_each_core_type(files: Path) -> None:
     assert external.dual_aiv_dispatch
 
 
+@pytest.mark.conforms("language.155")
 def test_relative_paths_count_from_the_declaring_file(files: Path) -> None:
     relative = os.path.relpath(files / "a.cpp", Path(__file__).absolute().parent)
     external = declare(core_type="aic", source=relative).declaration.external
@@ -79,6 +82,7 @@ def test_a_kernel_outside_a_file_takes_absolute_paths_only(files: Path) -> None:
         exec(text.format(path="a.cpp"), space)
 
 
+@pytest.mark.conforms("language.155")
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -135,6 +139,7 @@ def test_only_functions_are_decorated(files: Path) -> None:
         pl.jit.extern(core_type="aiv", source=files / "a.cpp")(3)  # type: ignore[arg-type]
 
 
+@pytest.mark.conforms("language.156")
 def test_an_extern_kernel_cannot_be_an_entry(files: Path) -> None:
     stub = declare(core_type="aiv", source=files / "a.cpp")
     with pytest.raises(TypeError, match=r"@pl\.jit function"):

@@ -101,6 +101,7 @@ def kernel(x, out):
 """
 
 
+@pytest.mark.conforms("language.158")
 def test_place_and_time_of_the_file_do_not_count(load: Load) -> None:
     first = digest(load(BASE).kernel)
     moved = load("# more\n# lines\n\nOTHER = 1\n" + BASE, directory="two")
@@ -108,6 +109,7 @@ def test_place_and_time_of_the_file_do_not_count(load: Load) -> None:
     assert digest(moved.kernel) == first
 
 
+@pytest.mark.conforms("language.158")
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -130,6 +132,7 @@ def test_what_a_kernel_uses_counts(load: Load, old: str, new: str) -> None:
     assert digest(load(BASE.replace(old, new, 1)).kernel) != before
 
 
+@pytest.mark.conforms("language.158")
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -146,6 +149,7 @@ def test_what_it_does_not_use_does_not_count(load: Load, old: str, new: str) -> 
     assert digest(load(BASE.replace(old, new, 1)).kernel) == before
 
 
+@pytest.mark.conforms("language.158")
 @pytest.mark.parametrize("pair", [("0.0", "-0.0"), ("1", "True"), ("1", "1.0"), ("(1,)", "[1]")])
 def test_values_are_typed(load: Load, pair: tuple[str, str]) -> None:
     text = "C = {}\n@mark\ndef kernel(x):\n    return x + C\n"
@@ -162,6 +166,7 @@ def test_attributes_are_followed_and_nothing_beside_them(load: Load, tmp_path: P
     assert digest(load(text.format(rows=2, cols=1)).kernel) != first
 
 
+@pytest.mark.conforms("language.158")
 def test_closure_values_count(load: Load) -> None:
     text = "def make(n):\n    @mark\n    def kernel(x):\n        return x + n\n    return kernel\n"
     module = load(text)

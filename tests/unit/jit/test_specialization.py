@@ -17,6 +17,7 @@ def digest(extents: tuple[int | None, ...] = (16, 64), **options: Any) -> str:
     return Specialization.of(bound, CompileOptions(**options)).digest.hex
 
 
+@pytest.mark.conforms("language.157")
 @pytest.mark.parametrize(
     "options",
     [
@@ -31,6 +32,7 @@ def test_each_of_these_is_another_specialization(options: dict[str, Any]) -> Non
     assert digest(**options) != digest()
 
 
+@pytest.mark.conforms("language.157")
 @pytest.mark.parametrize(
     "options",
     [

@@ -413,6 +413,7 @@ def test_wrong_arguments_are_named(lang, square, call, message, tmp_path):
     assert (caught.value.line, caught.value.column) == (2, 5)
 
 
+@pytest.mark.conforms("language.154")
 def test_full_is_of_the_level_that_its_block_works_on(lang, square):
     def tiles(x: pl.Tensor, y: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):

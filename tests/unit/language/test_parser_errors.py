@@ -152,6 +152,26 @@ CASES = {
         errors.InvalidOperationError,
         "no operation reads tiles in Bias",
     ),
+    "move to the scales": (
+        scope(
+            """\
+            m = pl.load(x, [0, 0], [16, 64], target_memory=pl.Mem.Mat)
+            u = @@pl.move(m, pl.Mem.LeftScale)"""
+        ),
+        errors.InvalidOperationError,
+        "pl.move: no operation reads tiles in LeftScale; factors have no scales; scale the product "
+        "in Vec with pl.mul",
+    ),
+    "a tile in the scales": (
+        scope("u = @@pl.create_tile([16, 64], target_memory=pl.Mem.RightScale)"),
+        errors.InvalidOperationError,
+        "no operation reads tiles in RightScale",
+    ),
+    "load into the scales": (
+        scope("u = @@pl.load(x, [0, 0], [16, 16], target_memory=pl.Mem.LeftScale)"),
+        errors.InvalidOperationError,
+        "cannot load into LeftScale",
+    ),
     "load into the accumulator": (
         scope("u = @@pl.load(x, [0, 0], [16, 16], target_memory=pl.Mem.Acc)"),
         errors.InvalidOperationError,
@@ -604,6 +624,7 @@ def compiled(text, path):
 
 
 @pytest.mark.conforms(
+    "language.3",
     "language.17",
     "language.39",
     "language.40",

@@ -30,7 +30,7 @@ def test_names_of_element_types() -> None:
 @pytest.mark.conforms("language.3")
 def test_names_of_places_and_choices() -> None:
     assert pl.Mem is pl.MemorySpace
-    assert not missing("DDR Vec Mat Left Right Acc Bias", pl.Mem)
+    assert not missing("DDR Vec Mat Left Right Acc Bias LeftScale RightScale", pl.Mem)
     assert not missing("CORE_GROUP", pl.Level)
     assert not missing("zero min max", pl.PadValue)
     assert not missing("NONE UP_DOWN LEFT_RIGHT", pl.SplitMode)
