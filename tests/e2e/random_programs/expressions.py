@@ -93,7 +93,7 @@ class Expressions(Chooser):
         if depth == 0:
             return self.leaf(source, dtype)
         kinds = [self.binary, self.binary, self.scalar, self.unary, self.by_row, self.by_column]
-        kinds += [self.leaf, self.shape, self.conversion, self.window]
+        kinds += [self.leaf, self.shape, self.conversion, self.window, self.selection]
         if not is_float(dtype):
             kinds += [self.bits, self.bits]
         return self.pick(kinds)(source, dtype, depth)
@@ -175,6 +175,9 @@ class Expressions(Chooser):
         if is_float(dtype) and (name == "mul" or v.bound + a.bound > EXACT[dtype]):
             v = clamped(dtype, v) if v.bound > LIMIT else v
         bound = a.bound * v.bound if name == "mul" else a.bound + v.bound
+        if self.chance(30):
+            long = {"max": "maximum", "min": "minimum"}.get(name, name)
+            return Expression(f"pl.{long}({a.text}, {v.text})", bound)
         return Expression(f"pl.{axis}_expand_{name}({a.text}, {v.text})", bound)
 
     def by_row(self, source: Source, dtype: str, depth: int) -> Expression:
@@ -200,6 +203,25 @@ class Expressions(Chooser):
         other = self.pick(others)
         a = clamped(other, self.any(source, other, depth - 1))
         return Expression(f"pl.cast({a.text}, pl.{dtype})")
+
+    def mask(self, source: Source, dtype: str) -> str:
+        """Of every element: how a value of that type compares."""
+        a, b = self.leaf(source, dtype), self.leaf(source, dtype)
+        other = self.pick([b.text, literal(dtype, self.number(-3, 3))])
+        return f"pl.cmp({a.text}, {other}, cmp_type={self.number(0, 5)})"
+
+    def selection(self, source: Source, dtype: str, depth: int) -> Expression:
+        """By a mask, which another type may give."""
+        mask = self.mask(source, dtype)
+        if self.chance(30):
+            other = self.mask(source, self.pick(source.names).dtype)
+            mask = f"pl.{self.pick(['and_', 'or_', 'xor'])}({mask}, {other})"
+        if self.chance(20):
+            mask = f"pl.not_({mask})"
+        a, b = self.any(source, dtype, depth - 1), self.leaf(source, dtype)
+        number = literal(dtype, self.number(-LIMIT, LIMIT))
+        one, two = self.pick([(a.text, b.text), (a.text, number), (number, a.text)])
+        return Expression(f"pl.sel({mask}, {one}, {two})", max(a.bound, LIMIT))
 
     def window(self, source: Source, dtype: str, depth: int) -> Expression:
         """A part of one value copied into another, or columns exchanged."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import operator
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +29,8 @@ DTYPES = {
     "INT16": torch.int16,
     "INT8": torch.int8,
 }
+# By `cmp_type`.
+COMPARE = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 
 
 def memory(tensor: Tensor) -> Memory:
@@ -246,6 +249,10 @@ def _language() -> SimpleNamespace:
     def number(x: Tensor, value: Any) -> Tensor:
         return value if isinstance(value, Tensor) else torch.full_like(x, value)
 
+    def sel(mask: Tensor, x: Any, y: Any) -> Tensor:
+        dtype = x.dtype if isinstance(x, Tensor) else y.dtype
+        return torch.where(mask, x, y).to(dtype)
+
     binary: dict[str, Callable[..., Tensor]] = {
         "add": lambda x, y: x + y,
         "sub": lambda x, y: x - y,
@@ -307,6 +314,8 @@ def _language() -> SimpleNamespace:
         neg=lambda x: -x,
         abs=torch.abs,
         relu=torch.relu,
+        cmp=lambda x, y, cmp_type: COMPARE[cmp_type](x, y),
+        sel=sel,
         not_=torch.bitwise_not,
         cast=lambda x, dtype, mode="round": x.to(dtype),
         reshape=lambda x, shape: x.reshape(shape),
