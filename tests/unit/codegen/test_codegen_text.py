@@ -71,6 +71,7 @@ def test_the_same_program_gives_the_same_text(softmax: Program) -> None:
     assert first.orchestration == second.orchestration
 
 
+@pytest.mark.conforms("language.68")
 def test_the_orchestration_submits_tensors_by_direction(softmax: Program) -> None:
     text = generated(softmax).orchestration
     assert text.startswith('#include "pypto_rt/pto_orchestration_api.h"\n')
