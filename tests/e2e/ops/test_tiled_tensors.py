@@ -604,6 +604,21 @@ def test_elements_of_large_values_are_read_and_written(run: Run) -> None:
     )
 
 
+@pytest.mark.parametrize(("to", "start"), [(1, 0), (0, 1), (300, 0)])
+def test_a_part_is_copied_over_another(compile_text: Any, target: str, to: int, start: int) -> None:
+    text = f"""
+    def moved(io: pl.InOut[pl.Tensor]):
+        io[{to} : {to} + 300, :] = io[{start} : {start} + 300, :]
+        return io
+    """
+    compiled = compile_text(text, {"io": ((600, 300), FP32)}, backend_type=TARGETS[target])
+    io = values((600, 300), FP32, 1)
+    expected = io.clone()
+    expected[to : to + 300] = io[start : start + 300]
+    compiled(io)
+    torch.testing.assert_close(io, expected)
+
+
 def test_parts_of_one_tensor_overlap(compile_text: Any, target: str) -> None:
     # All of one part is read before any of the other is written, though they share rows.
     text = """

@@ -234,6 +234,8 @@ class _Scope:
 
     def _whole(self, op: Op) -> list[Stmt]:
         """An operation of which no blocks can be made; its result goes to memory."""
+        if op.op == "tensor.assign" and self._overlaps(*op.operands):
+            return self._copy_by_way(op)
         if role_of(op) is Role.WRITE or not self._leaves(op.result, [op]):
             return [op]
         assert op.result is not None
@@ -241,6 +243,19 @@ class _Scope:
         created = self._created(op.result, op.span)
         store = Op("tensor.assign", (created, value), op.result, op.span)
         return [replace(op, result=value), store]
+
+    def _overlaps(self, target: Operand, source: Operand) -> bool:
+        assert isinstance(target, Var) and isinstance(source, Var)
+        return not self._memory.tensors(target).isdisjoint(self._memory.tensors(source))
+
+    def _copy_by_way(self, op: Op) -> list[Stmt]:
+        """A copy between parts of one memory: all of it is read before any of it is written."""
+        target, source = op.operands
+        assert isinstance(source, Var)
+        kept = Var(source.name, source.type)
+        read = replace(op, operands=(self._created(source, op.span), source), result=kept)
+        write = replace(op, operands=(target, kept))
+        return [*self._tiled([read]), *self._tiled([write])]
 
     def _nest(self, group: Group) -> list[Stmt]:
         alone = [op for op in group.ops if self._is_copy(op, group)]
