@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 NUMBERS = {
     "cache": [*range(1, 115)],
     "entry": [*range(1, 50)],
-    "language": [*range(1, 159)],
+    "language": [*range(1, 160)],
 }
 
 
