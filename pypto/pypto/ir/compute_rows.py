@@ -1,6 +1,7 @@
-"""Rows of the table of operations that exist on tiles and on tensors alike.
+"""What a row says of an operation that exists on tiles and on tensors alike.
 
-:mod:`pypto.ir.op_rows` makes an operation of each family out of each.
+The rows are in the modules of their families; :mod:`pypto.ir.op_rows` makes an operation on tiles
+and one on tensors out of each.
 """
 
 from __future__ import annotations

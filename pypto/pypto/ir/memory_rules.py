@@ -117,6 +117,7 @@ def tensor_create(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -
 
 
 def axis_tensor(operands: Sequence[Operand]) -> TensorType:
+    """The type of the tensor that is the first operand."""
     type_ = type_of(operands[0])
     if not isinstance(type_, TensorType):
         raise IrTypeError(f"argument 1 is a {show_type(type_)}, not a tensor")
@@ -232,6 +233,7 @@ def _check_atomic(target: TensorType, attrs: Mapping[str, AttrValue]) -> None:
 
 
 def check_store_dtype(source: Type, target: TensorType) -> None:
+    """Refuses elements of another type, but for fp32 of Acc, which is narrowed on its way out."""
     if source.dtype == target.dtype:
         return
     narrowing = (

@@ -385,7 +385,7 @@ class Function:
     attrs: Mapping[str, AttrValue] = field(default_factory=lambda: NO_ATTRS)
 
     def as_python(self) -> str:
-        """The function as Python-like text."""
+        """The function as text of the language; those that it calls are not part of it."""
         from pypto.ir.printer import print_function
 
         return print_function(self)
@@ -418,7 +418,7 @@ class Program:
         return self.functions.get(name)
 
     def as_python(self) -> str:
-        """The program as Python-like text."""
+        """The program as text of the language, from which ``pl.parse`` makes an equal one."""
         from pypto.ir.printer import print_program
 
         return print_program(self)
