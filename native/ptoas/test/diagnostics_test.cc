@@ -49,7 +49,7 @@ const Case kCases[] = {
     {"%n = arith.constant 1 : index\n", "'%n' is defined already"},
     {"%r = arith.addi %n, %c0 : index\n", "'%c0' is 'i64', not 'index'"},
     {"%r = arith.addi %n, %n : f32\n",
-     "'arith.addi' takes i8, i16, i32, i64, ui8, index here, not 'f32'"},
+     "'arith.addi' takes i8, i16, i32, i64, ui8, ui16, ui32, ui64, index here, not 'f32'"},
     {"%r = arith.cmpi near, %n, %n : index\n", "unknown predicate 'near' (one of eq, ne, slt"},
     {"%r = arith.extsi %n : index to i32\n", "'arith.extsi' needs a wider type than 'index'"},
     {"%r = arith.constant 300 : i8\n", "'300' is no value of 'i8'"},
