@@ -69,6 +69,8 @@ class KernelWriter:
         self._addresses: dict[Var, int] = {}
         self._valid: dict[Var, tuple[str, str]] = {}
         self._pads: dict[Var, str] = {}
+        # Where the operation stands that is being written, if one is.
+        self._span: Span | None = None
         self._extents: dict[tuple[Var, int], str] = {}
         self._strides: dict[tuple[Var, int], str] = {}
         self._views: dict[tuple[Var, tuple[Dim, ...]], str] = {}
@@ -152,7 +154,7 @@ class KernelWriter:
         self._valid[tile] = (counts[0], counts[1])
         declared += f" : {self.type(tile)}"
         if None in type_.valid:
-            self.text.line(declared)
+            self.text.line(declared, self._span)  # its valid region may turn out not to fit
         else:
             self.text.head(declared)
         return name
@@ -285,4 +287,6 @@ class KernelWriter:
             values = tuple(self.scalar(o) for o in op.operands)
             self._names[op.result] = emit_scalar(self.text, op, values)
         else:
+            self._span = op.span
             _EMITTERS[op.op](self, op)
+            self._span = None

@@ -342,6 +342,31 @@ def test_an_index_out_of_range_is_a_fault_at_the_users_line(
     assert reason in fault.reason
 
 
+VALID_REGIONS = {
+    "t = pl.load(x, [0, 0], [8, 8], valid_shape=[n, 8])": "valid region [-7, 8] does not fit",
+    "t = pl.set_validshape(pl.load(x, [0, 0], [8, 8]), 8, n + 16)": "valid region [8, 9] does not",
+}
+
+
+@pytest.mark.parametrize("statement", VALID_REGIONS)
+def test_a_valid_region_that_does_not_fit_is_a_fault_at_the_users_line(
+    statement: str, compile_text: Any
+) -> None:
+    text = f"""
+    def f(x: pl.Tensor, n: pl.Scalar[pl.INT32], y: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            {statement}
+            y = pl.store(t, [0, 0], y)
+        return y
+    """
+    compiled = compile_text(text, {"x": ((8, 8), FP32), "n": INT32, "y": ((8, 8), FP32)})
+    with pytest.raises(KernelFault) as caught:
+        compiled(randn(8, 8), -7)
+    fault = caught.value
+    assert (fault.unit, fault.line, fault.op) == ("tests:f", 3, "SetValidShape")
+    assert VALID_REGIONS[statement] in fault.reason
+
+
 @pytest.mark.conforms("language.64")
 @PLATFORMS
 def test_scalars_outlive_the_block_that_computes_them(platform: str, compile_text: Any) -> None:
