@@ -4,7 +4,7 @@
 
     passes_dump/00_frontend.py            the program before the first pass, each statement with
                                           the line of the user's source that it is from
-    passes_dump/NN_after_<pass>.py        the program after a pass
+    passes_dump/NN_after_<pass>.py        the program after a pass, likewise
     passes_dump/memory_map.json           what memory the tiles take, and when (memory_record.py)
     report/pipeline_profile.{json,txt}    seconds that each pass took
 """

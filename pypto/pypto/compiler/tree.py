@@ -14,7 +14,8 @@ Where the assembler is skipped there are ``kernels/<aiv|aic>/<kernel>.pto`` in p
 no tables. A program with several orchestration functions is such a tree for each of them, in
 ``next_levels/<name>/``, and nothing beside.
 
-The files hold no absolute path and no time: equal programs give equal bytes.
+These files hold no absolute path and no time: equal programs give equal bytes. What a build tells
+of itself where it is asked to, in ``passes_dump/`` and ``report/``, may hold both.
 """
 
 from __future__ import annotations

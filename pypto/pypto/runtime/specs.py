@@ -51,7 +51,7 @@ class TensorSpec:
         if self.dtype.is_float:
             return torch.randn(self.shape).to(kind)
         low, high = (0, 2) if self.dtype.name == "bool" else (-8, 8)
-        if self.dtype.name.startswith("uint"):
+        if self.dtype.is_unsigned:
             low = 0
         return torch.randint(low, high, self.shape).to(kind)
 

@@ -80,5 +80,5 @@ def _filled(shape: str, dtype: DataType) -> str:
         return f"torch.randn({shape}).to(torch.{dtype.torch_name})"
     if dtype.name == "bool":
         return f"torch.randint(0, 2, {shape}).to(torch.bool)"
-    low = 0 if dtype.name.startswith("uint") else -8
+    low = 0 if dtype.is_unsigned else -8
     return f"torch.randint({low}, 8, {shape}).to(torch.{dtype.torch_name})"
