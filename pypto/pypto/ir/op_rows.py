@@ -125,7 +125,7 @@ def rows() -> Iterator[OpSpec]:
         "",
         "",
         "A copy of the region at the offsets, without the axes to drop; with has_valid the last "
-        "two operands are the rows and columns to read, and pad fills the rest.",
+        "two operands are the rows and columns to read: what is valid, unless pad fills the rest.",
     )
     yield OpSpec(
         "tensor.assemble",

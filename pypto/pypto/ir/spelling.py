@@ -178,7 +178,7 @@ def _slice(op: Op, operands: Texts) -> str:
         arguments.append(f"valid_shape={spelled_list(operands[rank + 1 :])}")
     if op.attrs["drop"]:
         arguments.append(f"drop_dims={spelled_attribute(op.attrs['drop'])}")
-    if op.attrs["pad"] != "zero":
+    if op.attrs["pad"]:
         arguments.append(f"pad_value=pl.PadValue.{op.attrs['pad']}")
     arguments += _keywords(op, "shape", "has_valid", "drop", "pad")
     return _call("pl.slice", arguments)

@@ -28,9 +28,11 @@ def slice(
     holds ``pad_value``. Extents are constants, offsets and ``valid_shape`` may be run-time values.
     On a core only.
 
-    A tensor's slice is filled up, with zeros unless ``pad_value`` says otherwise. A tile's slice
-    keeps what is valid in the tile as its valid region, and lies in the same memory space; without
-    ``pad_value`` what is around the valid region is undefined.
+    Without ``pad_value``, what was read is the valid region of the slice and of what is computed of
+    it: what is around it is undefined until :func:`fillpad` fills it, reductions do not count it
+    and stores do not write it. With ``pad_value``, a tensor's slice is filled and wholly valid. A
+    tile's slice keeps what is valid in the tile as its valid region either way, in the same memory
+    space.
     """
 
 

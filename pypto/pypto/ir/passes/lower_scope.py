@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pypto.ir.dtypes import INDEX
@@ -29,25 +29,32 @@ from pypto.ir.passes.rewrite import reads, results, walk
 from pypto.ir.passes.scope_values import ZERO, ScopeValues
 from pypto.ir.passes.tensor_values import (
     PRODUCTS,
+    REDUCED_AXES,
     space_of,
     static_extents,
     stores,
     tensor_type,
     whole_extents,
 )
-from pypto.ir.passes.valid_values import PartlyValid
 
 
 class ScopeLowering:
-    """The lowering of one scope, whose values that are read after it are ``escaping``."""
+    """The lowering of one scope, whose values that are read after it are ``escaping``.
 
-    def __init__(self, body: Sequence[Stmt], escaping: frozenset[Var]) -> None:
-        self._at = ScopeValues(body)
+    ``partly`` are the values of its function that may be valid in part, with the axes that may.
+    """
+
+    def __init__(
+        self,
+        body: Sequence[Stmt],
+        escaping: frozenset[Var],
+        partly: Mapping[Var, frozenset[int]],
+    ) -> None:
+        self._at = ScopeValues(body, partly)
         self._producers = {
             stmt.result: stmt.op for stmt in walk(body) if isinstance(stmt, Op) and stmt.result
         }
         self._escaping = escaping
-        self._partly = PartlyValid(body)
         self._factors = Counter(
             operand
             for stmt in walk(body)
@@ -132,6 +139,7 @@ class ScopeLowering:
                     self._at.out.append(op)
                 case _:
                     self._compute(op)
+            self._at.carry_region(op)
             return
         if op.op == "tile.store":
             self._at.drop_loaded()
@@ -180,6 +188,9 @@ class ScopeLowering:
     def _lower_assign(self, op: Op) -> None:
         target, source = op.operands
         assert isinstance(target, Var) and isinstance(source, Var) and op.result is not None
+        if self._at.is_partly_valid(source) and target not in self._at:
+            self._at.store(self._at.valid_part(source, op.span), target, op.result, op.span)
+            return
         producer = self._producers.get(source)
         acc = (source, MemorySpace.Acc) in self._at.tiles and producer in PRODUCTS
         tile = self._at.tile(source, MemorySpace.Acc if acc else MemorySpace.Vec, op.span)
@@ -201,7 +212,10 @@ class ScopeLowering:
         region = shape[-2:] if len(shape) > 1 else (1, *shape)
         moves = region != whole_extents(source, op.span)
         acc = (source, MemorySpace.Acc) in self._at.tiles and not moves
-        tile = self._at.tile(source, MemorySpace.Acc if acc else MemorySpace.Vec, op.span)
+        if self._at.is_partly_valid(source):
+            tile = self._at.valid_part(source, op.span)
+        else:
+            tile = self._at.tile(source, MemorySpace.Acc if acc else MemorySpace.Vec, op.span)
         if moves:
             tile = self._at.tile_op("tile.reshape", (tile,), source.name, op.span, shape=region)
         self._at.drop_loaded()
@@ -226,8 +240,9 @@ class ScopeLowering:
                 space=space,
                 has_valid=padded,
             )
-            if padded and not self._partly.minded(result, op.operands[-2], self._escaping):
-                pad = op.attrs["pad"]
+            if padded:
+                # Filled, so that nobody computes with what happens to be there.
+                pad = op.attrs["pad"] or "zero"
                 tile = self._at.tile_op("tile.fillpad", (tile,), result.name, op.span, pad=pad)
             matrix = whole_extents(result, op.span)
             if region != matrix:
@@ -253,6 +268,12 @@ class ScopeLowering:
         assert op.result is not None
         name = "tile." + op.op.removeprefix("tensor.")
         attrs = dict(op.attrs)
+        if op.op == "tensor.set_validshape":
+            value = op.operands[0]
+            assert isinstance(value, Var)
+            tile = self._at.tile(value, MemorySpace.Vec, op.span)
+            self._at.tiles[op.result, MemorySpace.Vec] = tile
+            return
         if op.op == "tensor.full":
             attrs["shape"] = whole_extents(op.result, op.span)
         if op.op in ("tensor.matmul_acc", "tensor.matmul_init"):
@@ -262,13 +283,22 @@ class ScopeLowering:
         else:
             space = MemorySpace.Mat if op.op == "tensor.matmul" else MemorySpace.Vec
             values = tuple(
-                self._at.tile(o, space, op.span)
+                self._whole_or_valid(op, o, space)
                 if isinstance(o, Var) and isinstance(o.type, TensorType)
                 else o
                 for o in op.operands
             )
             tile = self._at.tile_op(name, values, op.result.name, op.span, **attrs)
         self._at.tiles[op.result, space_of(tile)] = tile
+
+    def _whole_or_valid(self, op: Op, var: Var, space: MemorySpace) -> Var:
+        """The tile that an operation reads: the valid part where it matters what is valid."""
+        if self._at.is_partly_valid(var):
+            if op.op in ("tensor.fillpad", "tensor.fillpad_expand"):
+                return self._at.valid_part(var, op.span)
+            if op.op in REDUCED_AXES:
+                return self._at.valid_part(var, op.span, (REDUCED_AXES[op.op],))
+        return self._at.tile(var, space, op.span)
 
     def _accumulate(self, op: Op) -> Var:
         """In place where the accumulator is in Acc; else a product and a vector addition."""

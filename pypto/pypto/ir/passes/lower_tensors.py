@@ -12,7 +12,7 @@ direct way leads from Vec to Mat). Callers of an InCore function create such ten
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -21,6 +21,7 @@ from pypto.ir.passes.lower_scope import ScopeLowering
 from pypto.ir.passes.rewrite import reads, with_bodies
 from pypto.ir.passes.target import TargetLimits
 from pypto.ir.passes.tensor_values import escaping_values
+from pypto.ir.passes.valid_values import partly_valid
 from pypto.ir.passes.workspaces import with_workspaces
 
 
@@ -30,25 +31,27 @@ def lower_tensor_operations(program: Program, target: TargetLimits) -> Program:
     workspaces: dict[str, list[Op]] = {}
     for name, function in program.functions.items():
         if function.func_type is FunctionKind.INCORE:
-            lowering = ScopeLowering(function.body, escaping=frozenset())
+            lowering = ScopeLowering(function.body, frozenset(), partly_valid(function.body))
             functions[name] = replace(function, body=lowering.run(function.body))
             workspaces[name] = lowering.prelude
         else:
-            total = Counter(reads(function.body))
-            functions[name] = replace(function, body=_lower_scopes(function.body, total))
+            total, partly = Counter(reads(function.body)), partly_valid(function.body)
+            functions[name] = replace(function, body=_lower_scopes(function.body, total, partly))
     lowered = replace(program, functions=MappingProxyType(functions))
     return with_workspaces(lowered, workspaces)
 
 
-def _lower_scopes(body: Sequence[Stmt], total: Counter[Var]) -> tuple[Stmt, ...]:
+def _lower_scopes(
+    body: Sequence[Stmt], total: Counter[Var], partly: Mapping[Var, frozenset[int]]
+) -> tuple[Stmt, ...]:
     out: list[Stmt] = []
     for stmt in body:
         match stmt:
             case Scope():
-                lowering = ScopeLowering(stmt.body, escaping_values(stmt.body, total))
+                lowering = ScopeLowering(stmt.body, escaping_values(stmt.body, total), partly)
                 lowered = lowering.run(stmt.body)
                 out.extend(lowering.prelude)
                 out.append(replace(stmt, body=lowered))
             case _:
-                out.append(with_bodies(stmt, lambda body: _lower_scopes(body, total)))
+                out.append(with_bodies(stmt, lambda body: _lower_scopes(body, total, partly)))
     return tuple(out)

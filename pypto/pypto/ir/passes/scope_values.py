@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
 
@@ -14,6 +14,7 @@ from pypto.ir.nodes import (
     MemorySpace,
     Op,
     Operand,
+    ScalarType,
     Span,
     Stmt,
     TensorType,
@@ -28,6 +29,7 @@ from pypto.ir.passes.tensor_values import (
     tensor_type,
     whole_extents,
 )
+from pypto.ir.passes.valid_values import cuts_valid_part, is_whole, matrix, origins, own_region
 
 ZERO = Const(0, INDEX)
 
@@ -37,10 +39,13 @@ class ScopeValues:
 
     ``prelude`` is what has to stand before the scope; ``out`` is the body as far as it is made.
     ``tiles`` and ``memory`` hold a tensor variable now. Both are scoped: what a nested body adds
-    does not outlive it, and a store drops every loaded tile, since it may alias.
+    does not outlive it, and a store drops every loaded tile, since it may alias. Tiles are wholly
+    valid; how much counts of the values of ``partly``, along the axes that it names, is kept apart.
     """
 
-    def __init__(self, body: Sequence[Stmt]) -> None:
+    def __init__(self, body: Sequence[Stmt], partly: Mapping[Var, frozenset[int]]) -> None:
+        self._partly = partly
+        self._regions: dict[Var, tuple[Operand | None, Operand | None]] = {}
         self.prelude: list[Op] = []
         self.out: list[Stmt] = []
         self.tiles: dict[tuple[Var, MemorySpace], Var] = {}
@@ -136,12 +141,87 @@ class ScopeValues:
         }
         self.prelude.append(Op("tensor.create", (), created, span, MappingProxyType(attrs)))
         acc = self.tiles.get((var, MemorySpace.Acc))
-        tile = acc or self.tile(var, MemorySpace.Vec, span)
+        if self.is_partly_valid(var):
+            # Memory has no valid region: what is not valid is 0, which a product does not notice.
+            part = self.valid_part(var, span)
+            tile = self.tile_op("tile.fillpad", (part,), var.name, span, pad="zero")
+        else:
+            tile = acc or self.tile(var, MemorySpace.Vec, span)
         # Outside, the value keeps its own variable: it now names the memory.
         written = var if escapes else Var(var.name, type_)
         self.store(tile, created, written, span)
         self._memory[var] = written
         return written
+
+    # Valid regions.
+
+    def is_partly_valid(self, var: Operand) -> bool:
+        """Whether a tensor-level value may be valid in part."""
+        return var in self._partly
+
+    def valid_part(self, var: Var, span: Span, axes: Sequence[int] = (0, 1)) -> Var:
+        """A tile in Vec that is valid, along these axes, as far as a value is."""
+        tile = self.tile(var, MemorySpace.Vec, span)
+        region = [self._extent(var, axis, span) for axis in axes]
+        if all(is_whole(e, var, axis) for e, axis in zip(region, axes, strict=True)):
+            return tile
+        bounds: list[Operand] = [Const(e, INDEX) for e in whole_extents(var, span)]
+        for axis, extent in zip(axes, region, strict=True):
+            bounds[axis] = extent
+        return self.tile_op("tile.set_validshape", (tile, *bounds), var.name, span)
+
+    def carry_region(self, op: Op) -> None:
+        """Find out how much is valid of what an operation computes."""
+        result = op.result
+        if result is None or result not in self._partly or cuts_valid_part(op, self._partly):
+            return
+        own, come_from = own_region(op), origins(op)
+        if own is not None:
+            self._regions[result] = own
+        elif come_from is not None:
+            rows, cols = (
+                self._least([self._known(v, a) for v, a in sources], result, axis, op.span)
+                for axis, sources in enumerate(come_from)
+            )
+            self._regions[result] = rows, cols
+
+    def _known(self, var: Var, axis: int) -> Operand | None:
+        """The valid extent of an axis; None where it is not known here."""
+        if axis not in self._partly.get(var, ()):
+            extent = matrix(var)[axis]
+            return Const(extent, INDEX) if isinstance(extent, int) else None
+        region = self._regions.get(var)
+        return None if region is None else region[axis]
+
+    def _extent(self, var: Var, axis: int, span: Span) -> Operand:
+        extent = self._known(var, axis)
+        if extent is None:
+            raise CompileError(
+                f"{var.name} is valid in part, and its valid region is not known here: it comes "
+                "from another scope, through a loop or a branch, or from an operation that moves "
+                "elements. Fill it with pl.fillpad before that",
+                span,
+            )
+        return extent
+
+    def _least(
+        self, extents: Sequence[Operand | None], var: Var, axis: int, span: Span
+    ) -> Operand | None:
+        least: Operand = Const(matrix(var)[axis], INDEX)  # type: ignore[arg-type]
+        for extent in dict.fromkeys(extents):
+            if extent is None:
+                return None
+            if is_whole(extent, var, axis):
+                continue
+            if is_whole(least, var, axis):
+                least = extent
+            elif isinstance(least, Const) and isinstance(extent, Const):
+                least = min(least, extent, key=lambda const: const.value)
+            elif least != extent:
+                smaller = Var("valid", ScalarType(INDEX))
+                self.emit("scalar.min", (least, extent), smaller, span)
+                least = smaller
+        return least
 
     def tile_op(
         self, name: str, values: tuple[Operand, ...], hint: str, span: Span, **attrs: AttrValue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from pypto.ir.errors import CompileError
 from pypto.ir.nodes import (
@@ -19,6 +20,7 @@ from pypto.ir.nodes import (
     Var,
     While,
 )
+from pypto.ir.passes.liveness import IN_PLACE
 from pypto.ir.passes.rewrite import bindings, reads, walk
 
 # Tensor operations that name memory; all others of ``tensor.*`` compute a value.
@@ -35,6 +37,23 @@ _MEMORY = (
 # Those whose result is a value where their first operand is one.
 _SAME = ("tensor.assign", "tensor.assemble", "tensor.reshape", "tensor.write")
 _STORES = ("tile.store", "tensor.assign", "tensor.assemble", "tensor.write")
+# Elementwise operations are those that may write over an operand, and those that would but for
+# the size of their elements.
+ELEMENTWISE = frozenset(
+    "tensor." + name.removeprefix("tile.")
+    for name in (
+        *(*IN_PLACE, "tile.cast", "tile.cmp", "tile.cmps"),
+        *("tile.row_expand", "tile.col_expand"),
+    )
+) - {"tensor.matmul_acc", "tensor.matmul_init", "tensor.move", "tensor.assemble", "tensor.write"}
+# The axis that a reduction makes 1.
+REDUCED_AXES: Mapping[str, int] = MappingProxyType(
+    {
+        f"tensor.{prefix}_{name}": axis
+        for prefix, axis in (("row", 1), ("col", 0))
+        for name in ("sum", "max", "min", "prod")
+    }
+)
 PRODUCTS = ("tensor.matmul", "tensor.matmul_acc", "tensor.matmul_init")
 
 

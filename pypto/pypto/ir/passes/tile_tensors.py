@@ -6,7 +6,7 @@ A scope or an InCore function that fits stays as it is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -30,6 +30,7 @@ from pypto.ir.passes.target import TargetLimits
 from pypto.ir.passes.tensor_values import computed_values, escaping_values
 from pypto.ir.passes.tiling import tile_scope
 from pypto.ir.passes.tiling.fit import fits
+from pypto.ir.passes.valid_values import partly_valid
 from pypto.ir.passes.workspaces import with_workspaces
 
 
@@ -42,10 +43,11 @@ def tile_tensor_operations(program: Program, target: TargetLimits) -> Program:
     workspaces: dict[str, Sequence[Op]] = {}
     for name, function in program.functions.items():
         total = Counter(reads(function.body))
-        tiling = _Tiling(total, _Memory(program, function.body), target)
+        partly = partly_valid(function.body)
+        tiling = _Tiling(total, _Memory(program, function.body), partly, target)
         if function.func_type is not FunctionKind.INCORE:
             functions[name] = replace(function, body=tiling.of_scopes(function.body))
-        elif _stays(function.body, frozenset(), target):
+        elif _stays(function.body, frozenset(), partly, target):
             functions[name] = function
         else:
             before, body = tiling.of_body(function.body)
@@ -73,21 +75,25 @@ class _Memory:
 
 @dataclass(frozen=True, slots=True)
 class _Tiling:
-    """One function: how often it reads each variable, and what memory its variables name."""
+    """One function: how often it reads each variable, what memory its variables name, and which
+    of its values may be valid in part, along which axes."""
 
     total: Counter[Var]
     memory: _Memory
+    partly: Mapping[Var, frozenset[int]]
     target: TargetLimits
 
     def of_body(self, body: Sequence[Stmt]) -> tuple[list[Op], tuple[Stmt, ...]]:
-        return tile_scope(body, self.total, self.memory, self.target)
+        return tile_scope(body, self.total, self.memory, self.partly, self.target)
 
     def of_scopes(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         out: list[Stmt] = []
         for stmt in body:
             if not isinstance(stmt, Scope):
                 out.append(with_bodies(stmt, self.of_scopes))
-            elif _stays(stmt.body, escaping_values(stmt.body, self.total), self.target):
+                continue
+            escaping = escaping_values(stmt.body, self.total)
+            if _stays(stmt.body, escaping, self.partly, self.target):
                 out.append(stmt)
             else:
                 before, inside = self.of_body(stmt.body)
@@ -95,7 +101,12 @@ class _Tiling:
         return tuple(out)
 
 
-def _stays(body: Sequence[Stmt], escaping: frozenset[Var], target: TargetLimits) -> bool:
+def _stays(
+    body: Sequence[Stmt],
+    escaping: frozenset[Var],
+    partly: Mapping[Var, frozenset[int]],
+    target: TargetLimits,
+) -> bool:
     """Whether lowering a body as it is gives one that fits, or an error that says why not."""
     values = computed_values(body)
     used = _used_whole(body, values)
@@ -104,7 +115,7 @@ def _stays(body: Sequence[Stmt], escaping: frozenset[Var], target: TargetLimits)
     if any(isinstance(e, DynDim) for v in used for e in _shape(v)):
         return False
     try:
-        lowered = ScopeLowering(body, escaping).run(body)
+        lowered = ScopeLowering(body, escaping, partly).run(body)
     except CompileError:
         return True  # lowering says it again
     return fits(lowered, target)

@@ -45,7 +45,7 @@ def sliced(frame: Frame, source: Var, node: ast.Subscript, hint: str, evaluate: 
         "shape": region.shape,
         "drop": region.drop,
         "has_valid": False,
-        "pad": "zero",
+        "pad": "",
     }
     return frame.emit("tensor.slice", operands, node, hint=hint, attrs=attrs)
 

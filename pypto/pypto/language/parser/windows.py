@@ -159,7 +159,7 @@ def _tensor_slice(site: CallSite, tensor: Var) -> Value:
         "shape": (1,) * (_rank(tensor) - len(shape)) + shape,
         "drop": tuple(axis % len(shape) if -len(shape) <= axis else axis for axis in drop),
         "has_valid": bool(valid),
-        "pad": "zero" if site.values["pad_value"] is None else site.pad("pad_value"),
+        "pad": "" if site.values["pad_value"] is None else site.pad("pad_value"),
     }
     return site.emit("tensor.slice", [tensor, *offsets, *valid], attrs)
 

@@ -8,7 +8,7 @@ every block, since blocks run one after another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
@@ -204,12 +204,15 @@ class _Forming:
         return Group(tuple(self.ops), self.domain, axis, in_place)
 
 
-def form_groups(ops: Sequence[Op], memory: Memory) -> list[Group]:
-    """The groups of a straight run of tensor-level operations, in order."""
+def form_groups(ops: Sequence[Op], memory: Memory, apart: Callable[[Op], bool]) -> list[Group]:
+    """The groups of a straight run of tensor-level operations, in order.
+
+    No blocks are made of operations that are to stay ``apart``.
+    """
     groups: list[Group] = []
     forming = _Forming(memory)
     for op in ops:
-        alone = role_of(op) is Role.WHOLE
+        alone = apart(op) or role_of(op) is Role.WHOLE
         if not alone and forming.try_join(op):
             continue
         if forming.ops:

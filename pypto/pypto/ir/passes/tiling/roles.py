@@ -10,7 +10,7 @@ import enum
 import math
 
 from pypto.ir.nodes import Dim, Op, Operand, TensorType, Var
-from pypto.ir.passes.liveness import IN_PLACE
+from pypto.ir.passes.tensor_values import ELEMENTWISE, REDUCED_AXES
 
 Extents = tuple[Dim, Dim]
 
@@ -28,30 +28,14 @@ class Role(enum.Enum):
     WHOLE = "not known: the operation needs its operands whole"
 
 
-# Elementwise operations are those that may write over an operand, and those that would but for
-# the size of their elements.
-_MAPS = frozenset(
-    "tensor." + name.removeprefix("tile.")
-    for name in (
-        *(*IN_PLACE, "tile.cast", "tile.cmp", "tile.cmps"),
-        *("tile.row_expand", "tile.col_expand"),
-    )
-) - {"tensor.matmul_acc", "tensor.matmul_init", "tensor.move", "tensor.assemble", "tensor.write"}
-
-# The axis that a reduction makes 1, and what joins the results of two parts of it.
+# What joins the results of two parts of the axis that a reduction makes 1.
+_JOINS = {"sum": "tile.add", "max": "tile.maximum", "min": "tile.minimum", "prod": "tile.mul"}
 REDUCTIONS: dict[str, tuple[int, str]] = {
-    f"tensor.{prefix}_{name}": (axis, combine)
-    for prefix, axis in (("row", 1), ("col", 0))
-    for name, combine in (
-        ("sum", "tile.add"),
-        ("max", "tile.maximum"),
-        ("min", "tile.minimum"),
-        ("prod", "tile.mul"),
-    )
+    name: (axis, _JOINS[name.rpartition("_")[2]]) for name, axis in REDUCED_AXES.items()
 }
 
 _ROLES: dict[str, Role] = {
-    **dict.fromkeys(_MAPS, Role.MAP),
+    **dict.fromkeys(ELEMENTWISE, Role.MAP),
     **dict.fromkeys(REDUCTIONS, Role.REDUCE),
     "tensor.matmul": Role.PRODUCT,
     "tensor.matmul_acc": Role.PRODUCT,

@@ -8,7 +8,7 @@ before the scope.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -50,13 +50,15 @@ def tile_scope(
     body: Sequence[Stmt],
     read: Counter[Var],
     memory: Memory,
+    partly: Mapping[Var, frozenset[int]],
     target: TargetLimits,
 ) -> tuple[list[Op], tuple[Stmt, ...]]:
     """What has to stand before a scope, and its body in blocks.
 
-    ``read`` counts how often the function around the scope reads each variable.
+    ``read`` counts how often the function around the scope reads each variable, ``partly`` are
+    its values that may be valid in part.
     """
-    scope = _Scope(body, read, memory, target)
+    scope = _Scope(body, read, memory, partly, target)
     tiled = scope.block(body)
     return scope.prelude, tiled
 
@@ -92,8 +94,10 @@ class _Scope:
         body: Sequence[Stmt],
         read: Counter[Var],
         memory: Memory,
+        partly: Mapping[Var, frozenset[int]],
         target: TargetLimits,
     ) -> None:
+        self._partly = partly
         self.prelude: list[Op] = []
         self._values = computed_values(body)
         self._read = read
@@ -115,7 +119,7 @@ class _Scope:
 
         for stmt in body:
             match stmt:
-                case Op(op="tensor.concat"):
+                case Op(op="tensor.concat") if not self._is_partly_valid(stmt):
                     run.extend(self._side_by_side(stmt))
                 case Op() if stmt.op.startswith("tensor.") and stmt.op not in _PASSING:
                     run.append(self._owned(stmt))
@@ -148,7 +152,17 @@ class _Scope:
         if op.op != "tensor.assign" or op.operands[0] not in self._values:
             return op
         assert op.result is not None
+        self._check_whole(op.result, op.span)
         return replace(op, operands=(self._created(op.result, op.span), op.operands[1]))
+
+    def _check_whole(self, var: Var, span: Span) -> None:
+        """CompileError for what would go to memory, which does not know how much is valid."""
+        if var in self._partly:
+            raise CompileError(
+                f"{var.name} may be valid in part, but goes through global memory here, as this "
+                "scope does not fit on chip: fill it with pl.fillpad before",
+                span,
+            )
 
     def _side_by_side(self, op: Op) -> list[Op]:
         """A concatenation as two regions of one tensor."""
@@ -182,6 +196,7 @@ class _Scope:
         for position, c in enumerate(loop.carried):
             if c.arg not in self._values:
                 continue
+            self._check_whole(c.arg, loop.span)
             assert isinstance(c.init, Var)
             created = self._created(c.arg, loop.span)
             start = Var(c.arg.name, c.arg.type)
@@ -208,6 +223,7 @@ class _Scope:
         for position, result in enumerate(branch.results):
             if result not in self._values:
                 continue
+            self._check_whole(result, branch.span)
             created = self._created(result, branch.span)
             for yields, ops in zip(arms, after, strict=True):
                 written = Var(result.name, result.type)
@@ -228,9 +244,13 @@ class _Scope:
 
     def _tiled(self, ops: Sequence[Op]) -> list[Stmt]:
         out: list[Stmt] = []
-        for group in form_groups(ops, self._memory):
+        for group in form_groups(ops, self._memory, self._is_partly_valid):
             out.extend(self._whole(group.ops[0]) if group.whole else self._nest(group))
         return out
+
+    def _is_partly_valid(self, op: Op) -> bool:
+        """Whether an operation has to do with a valid region, which blocks would cut."""
+        return op.result in self._partly or any(o in self._partly for o in op.operands)
 
     def _whole(self, op: Op) -> list[Stmt]:
         """An operation of which no blocks can be made; its result goes to memory."""
@@ -238,6 +258,8 @@ class _Scope:
             return self._copy_by_way(op)
         if role_of(op) is Role.WRITE or not self._leaves(op.result, [op]):
             return [op]
+        if op.result in self._partly:
+            return [op]  # memory would not know what of it is valid
         assert op.result is not None
         value = Var(op.result.name, op.result.type)
         created = self._created(op.result, op.span)
