@@ -14,6 +14,7 @@ import pytest
 import torch
 from pypto.backend import BackendType
 from pypto.ir.dtypes import FP32, INDEX
+from pypto.ir.errors import CompileError
 
 Tensor = torch.Tensor
 TARGETS = {"a2a3": BackendType.Ascend910B, "a5": BackendType.Ascend950}
@@ -187,3 +188,64 @@ def test_what_is_computed_of_a_part_is_valid_in_part(
             out, wanted, rtol=2e-5, atol=2e-5, msg=lambda text, name=name: f"{name}: {text}"
         )
     assert torch.equal(far, wide + 1)
+
+
+LOST = {
+    "through a loop": (
+        """
+    with pl.at(level=pl.Level.CORE_GROUP):
+        acc = pl.slice(x, [16, 64], [0, 0], valid_shape=[16, n])
+        for i in pl.range(m):
+            acc = pl.add(acc, y)
+        out[:] = pl.fillpad(acc, pl.PadValue.min)
+""",
+        "out[:] = pl.fillpad(acc",
+    ),
+    "to another scope": (
+        """
+    with pl.at(level=pl.Level.CORE_GROUP):
+        k = pl.mul(pl.slice(x, [16, 64], [0, 0], valid_shape=[16, n]), 2.0)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        out[:] = pl.row_expand_sub(k, pl.row_max(k))
+""",
+        "pl.row_max(k)",
+    ),
+    "by a slice of it": (
+        """
+    with pl.at(level=pl.Level.CORE_GROUP):
+        k = pl.mul(pl.slice(x, [16, 64], [0, 0], valid_shape=[16, n]), 2.0)
+        part = pl.slice(k, [8, 8], [m, 0])
+        out = pl.assemble(out, part, [0, 0])
+""",
+        "pl.assemble(out, part",
+    ),
+    "where memory has to hold it": (
+        """
+    with pl.at(level=pl.Level.CORE_GROUP):
+        acc = pl.slice(x, [16, 64], [0, 0], valid_shape=[16, n])
+        for i in pl.range(m):
+            acc = pl.add(acc, y)
+        out[:] = pl.fillpad(pl.set_validshape(acc, m, n), pl.PadValue.min)
+        far[:] = pl.add(big, 1.0)
+""",
+        "for i in pl.range(m)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_a_valid_region_that_gets_lost_is_an_error(name: str, compile_text: Any) -> None:
+    body, line = LOST[name]
+    text = (
+        "def part(x: pl.Tensor, y: pl.Tensor, big: pl.Tensor, m: pl.INDEX, n: pl.INDEX,\n"
+        f"         out: pl.Out[pl.Tensor], far: pl.Out[pl.Tensor]):{body}"
+    )
+    types: dict[str, object] = {
+        **dict.fromkeys(("x", "y", "out"), ((ROWS, COLS), FP32)),
+        **dict.fromkeys(("big", "far"), (BIG, FP32)),
+        **{"m": INDEX, "n": INDEX},
+    }
+    with pytest.raises(CompileError, match=r"valid in part.*pl\.fillpad") as caught:
+        compile_text(text, types)
+    number = next(i for i, found in enumerate(text.splitlines(), 1) if line in found)
+    assert caught.value.span.line == number
