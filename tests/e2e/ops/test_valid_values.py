@@ -105,7 +105,7 @@ CHAINS = {
     "two regions": Chain(
         "o = pl.set_validshape(y, m, 9)\n"
         "        out[:] = pl.fillpad(pl.maximum(k, o), pl.PadValue.min)",
-        lambda x, y: torch.maximum(x, y)[:, :9],
+        lambda x, y: torch.maximum(x, y)[:11, :9],
         LOWEST,
     ),
     "a mask": Chain(
