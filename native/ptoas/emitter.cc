@@ -184,9 +184,9 @@ class FunctionEmitter {
     const std::string shape = five("Shape", op.shape);
     const std::string stride = five("Stride", op.strides);
     line("pto::GlobalTensor<" + std::string(info(view.element).cpp) + ", " + shape + ", " + stride +
-         ", pto::Layout::" + std::string(op.layout) + "> " + name(statement.results[0]) +
-         "(" + text(op.pointer) + ", " + shape + "(" + padded(op.shape, "1") + "), " + stride +
-         "(" + padded(op.strides, "1") + "));");
+         ", pto::Layout::" + std::string(op.layout) + "> " + name(statement.results[0]) + "(" +
+         text(op.pointer) + ", " + shape + "(" + padded(op.shape, "1") + "), " + stride + "(" +
+         padded(op.strides, "1") + "));");
   }
 
   void emit(const Statement& statement, const PartitionOp& op) {

@@ -42,8 +42,8 @@ struct Rule {
 constexpr std::size_t kMaxRules = 5;
 
 struct AttributeValue {
-  std::string_view name;  // in .pto text
-  std::string_view cpp;   // the argument in emitted text; "": none
+  std::string_view name;                         // in .pto text
+  std::string_view cpp;                          // the argument in emitted text; "": none
   Elements result = static_cast<Elements>(~0u);  // what the destination may hold
 };
 

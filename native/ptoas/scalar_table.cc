@@ -7,7 +7,8 @@ constexpr Elements kSigned = bit(Element::Index) | bit(Element::I64) | bit(Eleme
                              bit(Element::I16) | bit(Element::I8);
 constexpr Elements kUnsigned =
     bit(Element::UI8) | bit(Element::UI16) | bit(Element::UI32) | bit(Element::UI64);
-// Operations called signed act on unsigned types as their values have it: 200 / 100 is 2, 200 > 100.
+// Operations called signed act on unsigned types as their values have it: 200 / 100 is 2, 200 >
+// 100.
 constexpr Elements kInt = kSigned | kUnsigned;
 constexpr Elements kBit = bit(Element::I1);
 constexpr Elements kFloat = bit(Element::F32) | bit(Element::F16) | bit(Element::BF16);

@@ -11,7 +11,21 @@
 
 namespace ptoas {
 
-enum class Element : std::uint8_t { F32, F16, BF16, I8, I16, I32, I64, UI8, UI16, UI32, UI64, I1, Index };
+enum class Element : std::uint8_t {
+  F32,
+  F16,
+  BF16,
+  I8,
+  I16,
+  I32,
+  I64,
+  UI8,
+  UI16,
+  UI32,
+  UI64,
+  I1,
+  Index
+};
 
 enum class Family : std::uint8_t { Float, Integer, Bool };
 

@@ -151,9 +151,9 @@ template <class To, RoundMode Mode, class From>
 void converts(From from, To to) {
   const To result = sim::convert_element<To, Mode>(from);
   if (!same_bits(result, to)) {
-    fail(__FILE__, __LINE__, "converted " + std::to_string(number(from)) + " to " +
-                                 std::to_string(number(result)) + ", not " +
-                                 std::to_string(number(to)));
+    fail(__FILE__, __LINE__,
+         "converted " + std::to_string(number(from)) + " to " + std::to_string(number(result)) +
+             ", not " + std::to_string(number(to)));
   }
 }
 

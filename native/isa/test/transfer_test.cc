@@ -57,7 +57,8 @@ void fractals_are_read_and_written_in_place() {
     const G whole(from.data(), shape, Stride<>());
     TLOAD(tile, partition_view(whole, {0, 0, 0, 17, 8}, {1, 1, 1, 5, 16}));
     image.get(tile);
-    TSTORE(partition_view(G(to.data(), shape, Stride<>()), {0, 0, 0, 3, 0}, {1, 1, 1, 5, 16}), tile);
+    TSTORE(partition_view(G(to.data(), shape, Stride<>()), {0, 0, 0, 3, 0}, {1, 1, 1, 5, 16}),
+           tile);
   });
   const auto place = [](int64_t r, int64_t c) {
     return static_cast<size_t>((c / 8 * 32 + r) * 8 + c % 8);
@@ -80,8 +81,10 @@ void parts_of_fractals_have_whole_columns() {
     const G whole(data.data(), Shape<1, 1, 1, 32, 24>(), Stride<>());
     partition_view(whole, {0, 0, 0, 0, at}, {1, 1, 1, 32, count});
   };
-  CHECK_FAULTS(GlobalBounds, "partition_view", "the offset is 4, which is no multiple of the 8", [&] { take(4, 8); });
-  CHECK_FAULTS(GlobalBounds, "partition_view", "the size is 12, which is no multiple of the 8", [&] { take(0, 12); });
+  CHECK_FAULTS(GlobalBounds, "partition_view", "the offset is 4, which is no multiple of the 8",
+               [&] { take(4, 8); });
+  CHECK_FAULTS(GlobalBounds, "partition_view", "the size is 12, which is no multiple of the 8",
+               [&] { take(0, 12); });
   CHECK_FAULTS(GlobalBounds, "partition_view", "reach outside dimension", [&] { take(16, 16); });
 }
 
@@ -307,8 +310,8 @@ void concatenation() {
 template <class T>
 void check_windows() {
   using Whole = Rows<T, 9, 20>;
-  using Part = Tile<TileType::Vec, T, 4, 6, BLayout::RowMajor, -1, -1, SLayout::NoneBox, 512,
-                    PadValue::Max>;
+  using Part =
+      Tile<TileType::Vec, T, 4, 6, BLayout::RowMajor, -1, -1, SLayout::NoneBox, 512, PadValue::Max>;
   Image<Whole> whole(21);
   Image<Part> part(22);
   for (const uint64_t at : {uint64_t{64}, kSlot}) {

@@ -206,7 +206,8 @@ void a_store_may_add() {
     const std::string view = "!pto.tensor_view<?x?x" + name + ">";
     const std::string part = "!pto.partition_tensor_view<8x32x" + name + ">";
     return assembled(
-        "module attributes {pto.target_arch = \"a2a3\"} { func.func @f(%p: !pto.ptr<" + name + ">, %n: index) {\n" +
+        "module attributes {pto.target_arch = \"a2a3\"} { func.func @f(%p: !pto.ptr<" + name +
+        ">, %n: index) {\n" +
         "%zero = arith.constant 0 : index\n%eight = arith.constant 8 : index\n" +
         "%wide = arith.constant 32 : index\n%c0 = arith.constant 0 : i64\n" +
         "%v = pto.make_tensor_view %p, shape = [%n, %wide], strides = [%wide, %n] : " + view +

@@ -67,8 +67,8 @@ Program::Program(const std::vector<KernelFile>& kernels, const std::string& orch
       reinterpret_cast<void (*)(const ChipTaskArgs&)>(library.symbol("aicpu_orchestration_entry"));
 }
 
-void Program::run(CorePool& cores, const ChipTensor* tensors, const uint64_t* scalars,
-                  Poll poll, RunRecord* record) const {
+void Program::run(CorePool& cores, const ChipTensor* tensors, const uint64_t* scalars, Poll poll,
+                  RunRecord* record) const {
   const ChipTaskArgs args(tensors, tensor_count_, scalars, scalar_count_);
   execute_run(cores, kind_, kernels_, entry_, args, poll, record);
 }

@@ -82,8 +82,7 @@ void TensorMap::access(int64_t task, int64_t group, const ChipTensor& tensor,
     if (earlier.task < retired) continue;
     bool obsolete = false;
     const bool apart = earlier.task != task && (group == 0 || earlier.group != group);
-    if (apart && (writes || earlier.write) &&
-        may_overlap(print, earlier.footprint)) {
+    if (apart && (writes || earlier.write) && may_overlap(print, earlier.footprint)) {
       dependencies.push_back(earlier.task);
       // Whoever touches these bytes later waits for `task`, and with it for the earlier one; but
       // for the rest of its group.

@@ -204,8 +204,8 @@ void impossible_block_counts_are_refused() {
     std::vector<int32_t> x(16);
     for (const int64_t blocks : {int64_t{-1}, kMost + 1}) {
       const FaultReport report = fault_of(pool, setting.kind, sized_program, x, blocks);
-      CHECK(report.message == "a task cannot run in " + std::to_string(blocks) +
-                                  " blocks; it takes 0 to 2147483647");
+      CHECK(report.message ==
+            "a task cannot run in " + std::to_string(blocks) + " blocks; it takes 0 to 2147483647");
     }
     CHECK(x == std::vector<int32_t>(16));
   }

@@ -280,7 +280,7 @@ def evaluated(case: Case, values: dict[str, Any], dtype: DataType) -> Tensor:
     scope = {**NAMES, "padded": lambda x, shape, pad: padded(x, shape, pad, dtype)}
     if not dtype.is_float and dtype != BOOL and "shl" in case.op.op:
         scope["torch"] = torch
-    result: Tensor = eval(spec.reference, scope, wide)  # noqa: S307 - the table's own text
+    result: Tensor = eval(spec.reference, scope, wide)
     kind = getattr(torch, case.dtype.torch_name)
     if case.dtype.is_unsigned:
         return (

@@ -73,8 +73,8 @@ PTO_SHARED inline void walk_compare(Run run, const TileView& dst, const TileView
 }
 
 // out[i] = mask[i] ? a[i] : b[i] for one row.
-using Choose = void (*)(const Operand& out, const Operand& mask, const Operand& a,
-                        const Operand& b, int64_t count);
+using Choose = void (*)(const Operand& out, const Operand& mask, const Operand& a, const Operand& b,
+                        int64_t count);
 
 template <class T>
 void choose(const Operand& out, const Operand& mask, const Operand& a, const Operand& b,

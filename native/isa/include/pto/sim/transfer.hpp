@@ -242,13 +242,11 @@ inline void TEXTRACT(Dst& dst, const Src& src, int64_t row, int64_t col) {
   using To = typename Dst::DType;
   using From = typename Src::DType;
   const sim::TileView& to = dst.view();
-  const sim::TileView from =
-      sim::apart("TEXTRACT", sim::run_copy<From>, to, sizeof(To),
-                 sim::window_of("TEXTRACT", src.view(), sizeof(From), row, col, to.valid_rows,
-                                to.valid_cols),
-                 sizeof(From));
-  sim::walk_one("TEXTRACT", sim::move_run<To, From>(), to, from, nullptr, sizeof(To),
-                sizeof(From));
+  const sim::TileView from = sim::apart(
+      "TEXTRACT", sim::run_copy<From>, to, sizeof(To),
+      sim::window_of("TEXTRACT", src.view(), sizeof(From), row, col, to.valid_rows, to.valid_cols),
+      sizeof(From));
+  sim::walk_one("TEXTRACT", sim::move_run<To, From>(), to, from, nullptr, sizeof(To), sizeof(From));
   if constexpr (Dst::Pad != PadValue::Null) {
     const To pad = sim::pad_of<To>(Dst::Pad);
     sim::fill_outside(sim::run_fill<To>, to, sizeof(To), to.valid_rows, to.valid_cols, &pad);
