@@ -138,7 +138,7 @@ def test_damage_is_refused(program):
     refused(data.replace(b"pypto-ir/1", b"pypto-ir/2", 1), "it is of version b'2', not 1")
     refused(data[:-1], "its digest is another than its content's")
     refused(data + b"\n", "its digest is another than its content's")
-    refused(data.replace(b'"kernel"', b'"kernal"', 1), "its digest is another than its content's")
+    refused(data.replace(b'"kernel"', b'"kermel"', 1), "its digest is another than its content's")
     refused(b"x" * (MAX_BYTES + 129), f"it has {MAX_BYTES + 129} bytes, more than {MAX_BYTES}")
     with pytest.raises(TypeError, match=r"ir\.deserialize takes bytes, not str"):
         ir.deserialize("text")

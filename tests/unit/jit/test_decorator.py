@@ -132,7 +132,7 @@ def make(rows: int) -> Any:
 
 
 @pytest.mark.conforms("language.38")
-def test_a_kernel_of_a_factory_sees_the_factorys_names() -> None:
+def test_a_kernel_of_a_factory_sees_the_names_of_its_factory() -> None:
     shapes = [
         made.specialize().functions["made"].params[1].var.type.shape[0]
         for made in (make(16), make(32))
