@@ -43,7 +43,8 @@ def _executed(module: CodeType, code: str, shown: str) -> Program | Function:
     linecache.cache[shown] = (len(code), None, code.splitlines(keepends=True), shown)
     names: dict[str, object] = {"__name__": "pypto_parsed", "__file__": shown}
     exec(module, names)  # noqa: S102 - a program's text is a module of the user's
-    programs = [value for value in names.values() if isinstance(value, Program)]
+    # One program may have several names.
+    programs = list({id(v): v for v in names.values() if isinstance(v, Program)}.values())
     if len(programs) == 1:
         return programs[0]
     if len(programs) > 1:

@@ -490,6 +490,7 @@ def test_a_text_defines_one_program():
             HEAD + one.format("A") + one.format("B"),
             "two.py",
         )
+    assert pl.parse(HEAD + one.format("A") + "also = A\n", "one.py").name == "A"
     with pytest.raises(ValueError, match=r"none\.py defines no program: decorate a class with"):
         pl.parse("x = 1", "none.py")
     with pytest.raises(TypeError, match=r"pl\.parse takes the text of a program, not bytes"):

@@ -155,6 +155,31 @@ def test_what_may_end_in_a_fault_stays(limits: TargetLimits) -> None:
     assert set(ops(body)) == {"tile.load", "scalar.floordiv", "tensor.read"}
 
 
+@pytest.mark.parametrize(
+    ("written", "op"),
+    [
+        ("pl.div(k, k)", "tile.div"),
+        ("pl.div(k, m)", "tile.divs"),
+        ("pl.div(7, k)", "tile.rdivs"),
+        ("pl.fmod(k, m)", "tile.fmods"),
+        ("pl.set_validshape(t, n, 3)", "tile.set_validshape"),
+    ],
+)
+def test_operations_that_check_their_operands_when_they_run_stay(
+    limits: TargetLimits, written: str, op: str
+) -> None:
+    body = simple(
+        f"""
+        t = pl.load(x, [0, 0], [8, 64])
+        k = pl.cast(t, pl.INT32)
+        m = pl.cast(n, pl.INT32)
+        unread = {written}
+        """,
+        limits,
+    )
+    assert op in ops(body)
+
+
 def test_a_sum_that_its_type_would_wrap_is_left_to_the_chip(limits: TargetLimits) -> None:
     body = simple(
         """

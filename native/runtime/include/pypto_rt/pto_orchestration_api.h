@@ -68,7 +68,10 @@ class CoreTaskArgs {
   // task is complete when all have run, and at once if there is none.
   void set_blocks(int64_t blocks) noexcept { blocks_ = blocks; }
   // Names a tensor by its position as one to show where arguments are dumped.
-  void add_dump(int32_t tensor) noexcept { dumps_ |= uint32_t{1} << tensor; }
+  // A task of more tensors is refused when it is submitted.
+  void add_dump(int32_t tensor) noexcept {
+    if (tensor < 32) dumps_ |= uint32_t{1} << tensor;
+  }
 
   int64_t blocks() const noexcept { return blocks_; }
   uint32_t dumps() const noexcept { return dumps_; }

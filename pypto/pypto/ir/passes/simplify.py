@@ -54,10 +54,13 @@ _NEUTRAL_RIGHT = {"scalar.add": 0, "scalar.sub": 0, "scalar.mul": 1}
 _NEUTRAL_LEFT = {"scalar.add": 0, "scalar.mul": 1}
 
 # Operations with an effect, or with a fault that dropping them would hide.
-_KEPT = frozenset(
-    f"tile.{name}"
-    for name in ("load", "store", "read", "write", "slice", "assemble", "fmod", "fmods")
-) | {"scalar.floordiv", "scalar.mod", "scalar.pow"}
+_ACCESSES = ("load", "store", "read", "write", "slice", "assemble", "set_validshape")
+_DIVISIONS = ("div", "divs", "rdivs", "fmod", "fmods")
+_KEPT = frozenset(f"tile.{name}" for name in (*_ACCESSES, *_DIVISIONS)) | {
+    "scalar.floordiv",
+    "scalar.mod",
+    "scalar.pow",
+}
 _DROPPED = ("scalar.", "tile.")
 _DROPPED_TENSOR_OPS = ("tensor.dim", "tensor.reshape")
 
