@@ -185,9 +185,9 @@ class CompiledProgram:
     def validate_ir(self) -> None:
         """Check the program's representation against the rules of the compiler.
 
-        A program from a directory is read from its ``passes_dump/``. Raises VerifyError naming what
-        breaks a rule, FileNotFoundError where there is no dump, ParserError for one that was edited
-        into no program.
+        A program from a directory is read from its ``passes_dump/``, which runs as an import does.
+        Raises VerifyError naming what breaks a rule, FileNotFoundError where there is no dump,
+        ParserError for one that was edited into no program.
         """
         verify(self._dumped() if self.program is None else self.program, Form.FRONTEND)
 
