@@ -432,10 +432,17 @@ def test_full_is_of_the_level_that_its_block_works_on(lang, square):
             y = pl.store(tile, [0, 0], y)
             y[:] = pl.mul(total, 2.0)
 
+    load = 2.0  # a word of tiles as the name of a value
+
+    def values(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:] = pl.add(x, pl.full([16, 16], pl.FP32, load))
+
     def filled(kernel):
         program = lang.parse(kernel, x=square, y=square)
         body = next(iter(program.functions.values())).body
         return [s.op for s in walk(body) if isinstance(s, Op) and s.op.endswith(".full")]
 
     assert filled(tiles) == ["tile.full"]
+    assert filled(values) == ["tensor.full"]
     assert filled(tensors) == ["tensor.full", "tile.full"]

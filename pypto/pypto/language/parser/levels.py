@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-_TILE_WORDS = frozenset({"load", "store", "create_tile", "move", "Tile"})
+_TILE_CALLS = frozenset({"load", "store", "create_tile", "move"})
 # Words of ``pl.tile`` that say nothing of a tile.
 _NEUTRAL = frozenset({"get_block_idx", "get_block_num"})
 
@@ -20,9 +20,12 @@ def works_on_tiles(body: Sequence[ast.stmt]) -> bool:
 
 def _names_tiles(node: ast.AST) -> bool:
     match node:
-        case ast.Attribute(value=ast.Attribute(attr="tile"), attr=word):
+        case ast.Call(func=ast.Attribute(value=ast.Attribute(attr="tile"), attr=word)):
             return word not in _NEUTRAL
-        case ast.Attribute(attr=word) | ast.Name(id=word):
-            return word in _TILE_WORDS
+        # Called alone: what a configuration calls ``load`` is a value like any other.
+        case ast.Call(func=ast.Attribute(attr=word) | ast.Name(id=word)):
+            return word in _TILE_CALLS
+        case ast.Attribute(attr="Tile") | ast.Name(id="Tile"):  # in an annotation
+            return True
         case _:
             return False
