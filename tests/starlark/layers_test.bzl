@@ -7,7 +7,7 @@ load("//build_tools/python:layers.bzl", "LAYERS", "above", "below")
 def _order_test_impl(ctx):
     env = unittest.begin(ctx)
     asserts.equals(env, [], below("//store/pypto_store"))
-    asserts.equals(env, [], above("//pypto/pypto/jit"))
+    asserts.equals(env, [], above("//pypto/pypto/tools"))
     asserts.equals(
         env,
         ["//store/pypto_store", "//toolchains/pypto_toolchains", "//pypto/pypto/backend"],

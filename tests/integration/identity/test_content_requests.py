@@ -121,13 +121,13 @@ def test_whatever_the_tools_of_a_build_open_is_evidence(processes: Processes) ->
     ):
         pytest.skip("needs strace, and leave to use it")
     trace = processes.top / "trace"
-    options = ("-f", "-qq", "-e", "trace=execve,open,openat", "-o", str(trace))
+    options = ("-ff", "-qq", "-e", "trace=execve,open,openat", "-o", str(trace))
     report = processes.run("content", strace, *options)
     assert report["stats"]["binary_builds"] == 1
     known = observations(processes.top / "cache" / "tools")
     files = {os.path.realpath(path) for kind, path, _ in known if kind == "sha256"}
     trees = [os.path.realpath(path) for kind, path, _ in known if kind == "tree"]
-    started, opened = opened_by_tools(trace.read_text(errors="replace"))
+    started, opened = opened_by_tools(trace)
     assert {"cc1plus", "as", "collect2", "ld", "g++", "ptoas"} <= {
         os.path.basename(path) for path in started
     }
@@ -147,14 +147,21 @@ def observations(tools: Path) -> list[tuple[str, ...]]:
     return [tuple(item) for recalled in found if recalled for item in recalled.observations]
 
 
-def opened_by_tools(trace: str) -> tuple[set[str], set[str]]:
-    """The programs that a process has started, and the absolute paths that those have read."""
-    started: dict[str, str] = {}
-    opened = set()
-    for line in trace.splitlines():
-        if begun := re.match(r'(\d+) +execve\("([^"]+)".* = 0$', line):
-            started[begun[1]] = begun[2]
-        read = re.match(r'(\d+) +open(?:at)?\((?:AT_FDCWD, )?"(/[^"]*)", O_RDONLY.* = \d+$', line)
-        if read and "python" not in started.get(read[1], "python"):
-            opened.add(read[2])
-    return set(started.values()), opened
+def opened_by_tools(trace: Path) -> tuple[set[str], set[str]]:
+    """The programs that a process has started, and the absolute paths that those have read.
+
+    strace writes a file for each process: in one file for all, a call that another process
+    interrupts stands in two pieces.
+    """
+    started: set[str] = set()
+    opened: set[str] = set()
+    for process in trace.parent.glob(f"{trace.name}.*"):
+        program = "python"
+        for line in process.read_text(errors="replace").splitlines():
+            if begun := re.match(r'execve\("([^"]+)".* = 0$', line):
+                program = begun[1]
+                started.add(program)
+            read = re.match(r'open(?:at)?\((?:AT_FDCWD, )?"(/[^"]*)", O_RDONLY.* = \d+$', line)
+            if read and "python" not in program:
+                opened.add(read[1])
+    return started, opened
