@@ -66,17 +66,19 @@ def pytest_test(name, srcs, deps = [], data = [], args = [], support = [], env =
         **kwargs
     )
 
-def pytest_suite(srcs, support = [], sizes = {}, unsandboxed = [], **kwargs):
+def pytest_suite(srcs, support = [], sizes = {}, reads = {}, unsandboxed = [], **kwargs):
     """One pytest_test for each file, named as the file.
 
     Args:
       srcs: files, usually glob(["test_*.py"]).
       support: conftest.py and other modules of the folder that are no tests.
       sizes: from a test's name to its size, where "small" is not enough.
+      reads: from a test's name to further files that it reads.
       unsandboxed: names of tests that need what no sandbox has, such as another user.
       **kwargs: passed to every pytest_test.
     """
     default = kwargs.pop("size", "small")
+    data = kwargs.pop("data", [])
 
     # For the conformance table, which reads the markers of every test and runs none.
     native.filegroup(
@@ -91,6 +93,7 @@ def pytest_suite(srcs, support = [], sizes = {}, unsandboxed = [], **kwargs):
             srcs = [source],
             support = support,
             size = sizes.get(name, default),
+            data = reads.get(name, []) + data,
             tags = ["no-sandbox"] if name in unsandboxed else [],
             **kwargs
         )
