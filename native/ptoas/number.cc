@@ -166,13 +166,13 @@ std::string cpp_literal(Element element, std::int64_t bits) {
       return narrow_literal(info(element).cpp, bits, kBrain);
     case Element::I1:
       return bits != 0 ? "true" : "false";
+    case Element::UI64:
+      return std::to_string(static_cast<std::uint64_t>(bits)) + "u";
     case Element::I64:
     case Element::Index:
       // -9223372036854775808 is a minus applied to a number that fits no signed type.
       if (bits == INT64_MIN) return "(-9223372036854775807 - 1)";
       [[fallthrough]];
-    case Element::UI64:
-      return std::to_string(static_cast<std::uint64_t>(bits)) + "u";
     default:
       return bits < 0 ? "(" + std::to_string(bits) + ")" : std::to_string(bits);
   }

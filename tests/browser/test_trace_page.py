@@ -88,7 +88,7 @@ def test_the_page_fits_its_window_and_nothing_complains(trace, page, width, sche
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_shows_something_in_its_colours(trace, page, scheme):
-    shown = colours(page(trace, 800, 400, media={"prefers-color-scheme": scheme}).screenshot())
+    shown = colours(page(trace, 800, 1000, media={"prefers-color-scheme": scheme}).screenshot())
     assert (b"\xe2\xf4\xea" if scheme == "light" else b"\x16\x30\x1f") in shown, "new lines"
     assert len(shown) > 20
 

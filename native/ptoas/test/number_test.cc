@@ -45,6 +45,10 @@ void integers() {
   CHECK_EQ(integer("2", Element::I1), "none");
   CHECK_EQ(ptoas::cpp_literal(Element::Index, INT64_MIN), "(-9223372036854775807 - 1)");
   CHECK_EQ(ptoas::cpp_literal(Element::I32, -5), "(-5)");
+  // An unsigned number in a comparison would make the other side one, too.
+  CHECK_EQ(ptoas::cpp_literal(Element::Index, -1), "(-1)");
+  CHECK_EQ(ptoas::cpp_literal(Element::I64, 7), "7");
+  CHECK_EQ(ptoas::cpp_literal(Element::UI64, -1), "18446744073709551615u");
 }
 
 void floats() {

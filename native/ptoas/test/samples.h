@@ -68,6 +68,7 @@ inline const OperandSpec& worked_on(const InstructionSpec& spec) {
 inline std::string use_of(const InstructionSpec& spec, Element element) {
   const auto element_at = [&](std::size_t i) {
     if (contains(spec.operands[i].elements, element)) return element;
+    if (spec.operands[i].elements == bit(Element::I1)) return Element::I1;
     return info(element).family == Family::Integer ? Element::I32 : Element::F32;
   };
   const std::string name(info(element).name);
@@ -100,7 +101,8 @@ inline std::string use_of(const InstructionSpec& spec, Element element) {
         const Element own = contains(spec.operands[i].elements, element) ? element : Element::Index;
         const bool is_float = info(own).family == Family::Float;
         types[i] = info(own).name;
-        head += names[i] + " = arith.constant " + (is_float ? "1.5 : " : "3 : ") + types[i] + "\n";
+        const std::string_view value = is_float ? "1.5" : own == Element::I1 ? "1" : "3";
+        head += names[i] + " = arith.constant " + std::string(value) + " : " + types[i] + "\n";
         break;
       }
       case OperandKind::None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import itertools
+from collections.abc import Sequence
 
 from pypto.ir.dtypes import INDEX
-from pypto.ir.nodes import AttrValue, Const, Operand, TensorType, TileType, Var
+from pypto.ir.nodes import AttrValue, Const, Dim, Operand, TensorType, TileType, Var
 from pypto.ir.typing_rules import show_shape, show_type
 from pypto.language.parser.arrays import write_into_array
 from pypto.language.parser.assigning import assign_whole, narrowed
@@ -85,7 +87,9 @@ def _into_tensor(frame: Frame, tensor: Var, value: Var, target: ast.Subscript) -
     if _is_whole(target.slice):
         return assign_whole(frame, tensor, value, target, tensor.name)
     region = region_of(frame, tensor, target.slice, evaluate)
-    if region.extents != value.type.shape:  # type: ignore[union-attr]
+    assert isinstance(value.type, TensorType)
+    # As in numpy, leading extents of 1 are no dimensions.
+    if _without_leading_ones(region.extents) != _without_leading_ones(value.type.shape):
         raise frame.error(
             InvalidOperationError,
             target,
@@ -95,6 +99,10 @@ def _into_tensor(frame: Frame, tensor: Var, value: Var, target: ast.Subscript) -
     operands: list[Operand] = [tensor, *region.offsets, source]
     attrs: dict[str, AttrValue] = {"shape": region.shape}
     return frame.emit("tensor.assemble", operands, target, hint=tensor.name, attrs=attrs)
+
+
+def _without_leading_ones(extents: Sequence[Dim]) -> tuple[Dim, ...]:
+    return tuple(itertools.dropwhile(lambda extent: extent == 1, extents))
 
 
 def _store_tile(frame: Frame, tensor: Var, tile: Var, target: ast.Subscript) -> Var:
