@@ -159,7 +159,10 @@ _ENUMS = _enums()
 
 @functools.cache
 def _schema() -> str:
-    lines = [f"{name}({', '.join(f.name for f in fields(c))})" for name, c in _CLASSES.items()]
+    lines = [
+        f"{name}({', '.join(f'{f.name}: {f.type}' for f in fields(c))})"
+        for name, c in _CLASSES.items()
+    ]
     lines += [f"{name}({', '.join(c.__members__)})" for name, c in _ENUMS.items()]
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:16]
 

@@ -139,17 +139,6 @@ def subscripts_of(frame: Frame, source: Var, index: ast.expr) -> list[ast.expr]:
     return parts
 
 
-def needs_core(frame: Frame, node: ast.AST, what: str) -> None:
-    """Refuses to touch a part of a tensor in an orchestration function."""
-    if not frame.on_core:
-        raise frame.error(
-            UnsupportedFeatureError,
-            node,
-            f"{what} can be used on a core only; put it into a "
-            "'with pl.at(level=pl.Level.CORE_GROUP):' block",
-        )
-
-
 def part_of(frame: Frame, part: ast.expr, evaluate: Evaluate) -> tuple[Value, int | None]:
     """Start and extent of one axis of a subscript; no extent where the slice is open."""
     start, extent = bounds_of(frame, part, evaluate)
