@@ -220,7 +220,7 @@ Parsed<Element> parse_element(TokenStream& tokens) {
       return *element;
     }
   }
-  return tokens.expected("an element type (f32, f16, bf16, i8, i16, i32, i64, ui8, i1, index)");
+  return tokens.expected("an element type (" + names_of(static_cast<Elements>(~0u)) + ")");
 }
 
 Parsed<Type> parse_type(TokenStream& tokens) {

@@ -65,8 +65,8 @@ class Kind:
     paths: tuple[bytes, ...] = ()
 
 
-# Constants inside of the standard library's own inline functions.
-OF_THE_STANDARD_LIBRARY = ("_ZZNSt",)
+# Constants inside of the standard library's own inline functions, and variants' tables of calls.
+OF_THE_STANDARD_LIBRARY = ("_ZZNSt", "_ZNSt8__detail9__variant")
 EXTENSION = Kind(
     SYSTEM, python=True, tls=True, unique=OF_THE_STANDARD_LIBRARY, paths=(b"/proc/", b"/dev/")
 )

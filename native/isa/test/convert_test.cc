@@ -13,7 +13,8 @@ constexpr RoundMode kModes[] = {RoundMode::CAST_NONE,  RoundMode::CAST_RINT, Rou
                                 RoundMode::CAST_ODD};
 
 // Of the values below and above x, which are neighbours, the one that the mode picks.
-double pick(double x, double below, double above, bool below_is_even, RoundMode mode) {
+template <class Number>
+Number pick(Number x, Number below, Number above, bool below_is_even, RoundMode mode) {
   if (x == below) return below;
   const bool negative = x < 0;
   switch (mode) {
@@ -44,7 +45,7 @@ double to_integer(double x, RoundMode mode) {
   if (x <= low) return low;
   if (x >= high) return high;
   const double below = std::floor(x);
-  return pick(x, below, below + 1, std::fmod(below, 2) == 0, mode);
+  return pick<double>(x, below, below + 1, std::fmod(below, 2) == 0, mode);
 }
 
 // A 16-bit float's next value up.
@@ -78,20 +79,37 @@ double to_narrow(double x, RoundMode mode) {
   }
   const T above = next_up(below);
   const bool even = (__builtin_bit_cast(uint16_t, below) & 1u) == 0;
-  const double picked = pick(x, finite_or_beyond(below), finite_or_beyond(above), even, mode);
+  const double picked =
+      pick<double>(x, finite_or_beyond(below), finite_or_beyond(above), even, mode);
   return picked == finite_or_beyond(below) ? static_cast<double>(static_cast<float>(below))
                                            : static_cast<double>(static_cast<float>(above));
+}
+
+// A whole number in fp32, by its neighbours; long double holds every integer of 64 bits.
+template <class From>
+float to_single(From value, RoundMode mode) {
+  const auto x = static_cast<long double>(value);
+  float below = static_cast<float>(value);
+  if (static_cast<long double>(below) > x) below = std::nextafter(below, -HUGE_VALF);
+  const float above = std::nextafter(below, HUGE_VALF);
+  if (static_cast<long double>(below) == x) return below;
+  const bool even = (__builtin_bit_cast(uint32_t, below) & 1u) == 0;
+  return static_cast<float>(pick<long double>(x, below, above, even, mode));
 }
 
 template <class To, class From>
 double expected(From value, RoundMode mode) {
   const double x = number(value);
-  if constexpr (std::is_same_v<To, float>) {
+  if constexpr (std::is_same_v<To, float> && !sim::is_float<From>) {
+    return to_single(value, mode);
+  } else if constexpr (std::is_same_v<To, float>) {
     return static_cast<float>(x);
   } else if constexpr (std::is_same_v<To, half> || std::is_same_v<To, bfloat16_t>) {
-    // Integers go through fp32, as torch converts them, to nearest even.
-    if (!sim::is_float<From>) {
-      return static_cast<float>(static_cast<To>(static_cast<float>(value)));
+    if constexpr (!sim::is_float<From>) {
+      // To nearest even as torch does it, by way of fp32; other modes round the exact number, of
+      // which its neighbour with an odd last bit in fp32 tells everything that a narrow type asks.
+      const bool nearest = mode == RoundMode::CAST_NONE || mode == RoundMode::CAST_RINT;
+      return to_narrow<To>(to_single(value, nearest ? mode : RoundMode::CAST_ODD), mode);
     }
     return to_narrow<To>(x, mode);
   } else if constexpr (sim::is_float<From>) {

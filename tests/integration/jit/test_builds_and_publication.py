@@ -13,12 +13,12 @@ import threading, time
 import pypto.jit.building as building
 generate = building.Recipe.generate
 calls = []
-def slow(self, directory):
+def slow(self, directory, **options):
     calls.append(directory)
     Path("building").touch()
     time.sleep({seconds})
     {then}
-    return generate(self, directory)
+    return generate(self, directory, **options)
 building.Recipe.generate = slow
 """
 

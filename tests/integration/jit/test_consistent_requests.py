@@ -62,7 +62,7 @@ def ask(count):
             compiled(x, out)
             seen.append(which(out))
         except BaseException as error:
-            errors.append(repr(error))
+            import traceback; errors.append("".join(traceback.format_exception(error)))
 flipping = threading.Thread(target=flip)
 asking = [threading.Thread(target=ask, args=(60,)) for _ in range(3)]
 sys.setswitchinterval(1e-5)
@@ -102,7 +102,7 @@ for state, result in states:
 def test_no_result_mixes_two_states(house: Any, cached: bool) -> None:
     house.write(KERNELS)
     report = house.run(FLIP, cached=cached)
-    assert report["errors"] == []
+    assert report["errors"] == [], report["errors"][0]
     assert len(report["seen"]) == 360
     assert set(report["seen"]) == {"[0]", "[1]"}
     assert report["after"] == [True, True]

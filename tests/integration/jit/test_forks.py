@@ -106,10 +106,10 @@ def test_forked_while_another_thread_builds(house: Any, cached: bool) -> None:
         + """
 inside, go = threading.Event(), threading.Event()
 generate = building.Recipe.generate
-def slow(self, directory):
+def slow(self, directory, **options):
     inside.set()
     go.wait(60)
-    return generate(self, directory)
+    return generate(self, directory, **options)
 building.Recipe.generate = slow
 results = []
 thread = threading.Thread(target=lambda: results.append(right()))

@@ -237,12 +237,12 @@ def test_only_what_was_compiled_here_has_its_program(house: Any) -> None:
 WINS = """
 import pypto.jit.building as building
 generate = building.Recipe.generate
-def slow(self, directory):
+def slow(self, directory, **options):
     Path("building").touch()
     while not Path("waiting").exists():
         time.sleep(0.01)
     time.sleep(1.0)  # the other one is on its way to the lock
-    return generate(self, directory)
+    return generate(self, directory, **options)
 building.Recipe.generate = slow
 """
 LOSES = """

@@ -340,8 +340,8 @@ def test_a_value_without_identity_is_a_bypass_that_names_it(house: Any) -> None:
 CHANGED_MEANWHILE = """
 import pypto.jit.building as building
 generate = building.Recipe.generate
-def slow(self, directory):
-    program = generate(self, directory)
+def slow(self, directory, **options):
+    program = generate(self, directory, **options)
     {change}
     return program
 building.Recipe.generate = slow

@@ -24,9 +24,9 @@ def counted(name):
 generate = building.Recipe.generate
 @contextlib.contextmanager
 def while_building(work):
-    def slow(self, directory):
+    def slow(self, directory, **options):
         work()
-        return generate(self, directory)
+        return generate(self, directory, **options)
     building.Recipe.generate = slow
     try:
         yield

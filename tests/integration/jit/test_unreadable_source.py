@@ -176,9 +176,9 @@ from pypto.runtime import RunConfig
 generate = building.Recipe.generate
 (Path.cwd() / "elsewhere").mkdir()
 here = Path.cwd()
-def moved(self, directory):
+def moved(self, directory, **options):
     os.chdir(here / "elsewhere")
-    return generate(self, directory)
+    return generate(self, directory, **options)
 building.Recipe.generate = moved
 made = kernels.kernel.warmup(config=RunConfig(save_kernels_dir={name!r}))
 report["there"] = (here / {name!r} / "kernel_config.json").is_file()
