@@ -316,11 +316,29 @@ class _Writer:
         # A run that has failed or was cancelled submits nothing more.
         self._line("while (!rt_is_fatal()) {")
         self._depth += 1
-        self._write(loop.condition_body)
-        self._line(f"if (!({self._value(loop.condition)})) break;")
+        self._line(f"if (!({self._write_condition(loop)})) break;")
         self._write_round(loop, carried)
         self._depth -= 1
         self._line("}")
+
+    def _write_condition(self, loop: While) -> str:
+        """What a round needs to know whether it runs, as an expression.
+
+        Nothing but the truth value outlives the statements before it: tensors that they create
+        are freed before the round, also where the round hands its own on to the next.
+        """
+        if not _creates(loop.condition_body):
+            self._write(loop.condition_body)
+            return self._value(loop.condition)
+        name = self._names.new("s_more")
+        self._line(f"bool {name} = false;")
+        self._line("PTO2_SCOPE() {")
+        self._depth += 1
+        self._write(loop.condition_body)
+        self._line(f"{name} = {self._value(loop.condition)};")
+        self._depth -= 1
+        self._line("}")
+        return name
 
     def _declare_carried(self, loop: For | While) -> list[str]:
         """A variable for each carried value, which is its argument and its result alike."""
@@ -382,8 +400,9 @@ def _creates(body: Sequence[Stmt]) -> bool:
     return any(
         (isinstance(s, Op) and s.op == "tensor.create")
         or (
-            (not isinstance(s, For | While) or _hands_on(s))
-            and any(_creates(b.body) for b in blocks(s))
+            _creates(s.body) and _hands_on(s)
+            if isinstance(s, For | While)
+            else any(_creates(b.body) for b in blocks(s))
         )
         for s in body
     )

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from pypto.ir.dtypes import BOOL, FP32, INT32
+from pypto.backend import BackendType
+from pypto.ir.dtypes import BOOL, FP32, INT32, INT64
+from pypto.runtime import RunConfig
 
 Tensor = torch.Tensor
 
@@ -339,3 +341,41 @@ def test_a_condition_sees_what_the_body_stored(platform: str, compile_text: Any)
     out, steps = compiled(x)
     assert steps.tolist() == [3]
     torch.testing.assert_close(out, x + 3.0)
+
+
+@pytest.mark.conforms("language.89")
+@PLATFORMS
+@pytest.mark.parametrize("carries_a_tensor", [False, True])
+def test_what_a_condition_creates_is_freed_in_every_round(
+    carries_a_tensor: bool, platform: str, compile_text: Any
+) -> None:
+    """200 rounds that make 4 KB each, in a heap of 16 KB."""
+    kept = ("(i, kept)", "(0, x)", "j, last = pl.yield_(i + 1, kept)")
+    alone = ("(i,)", "(0,)", "j = pl.yield_(i + 1)")
+    names, values, final = kept if carries_a_tensor else alone
+    compiled = compile_text(
+        f"""
+        def counted(x: pl.Tensor, n: pl.Scalar[pl.FP32], out: pl.InOut[pl.Tensor]):
+            for {names} in pl.while_(init_values={values}):
+                t = pl.create_tensor([1, 1024], pl.FP32)
+                t = shifted(x, pl.cast(i, pl.INT32), t)
+                pl.cond(pl.read(t, [0, 0]) < n)
+                {final}
+            pl.write(out, [0], j)
+            return out
+        """,
+        {"x": ((1, 1024), FP32), "n": FP32, "out": ((1,), INT64)},
+        helpers=(
+            """
+            def shifted(x: pl.Tensor, i: pl.Scalar[pl.INT32], t: pl.Out[pl.Tensor]):
+                moved = pl.add(pl.load(x, [0, 0], [1, 1024]), pl.cast(i, pl.FP32))
+                return pl.store(moved, [0, 0], t)
+            """,
+        ),
+        platform=platform,
+    )
+    out = torch.zeros(1, dtype=torch.int64)
+    arch = BackendType.Ascend950 if platform == "a5sim" else BackendType.Ascend910B
+    config = RunConfig(arch=arch, ring_heap=16384)
+    compiled(torch.zeros(1, 1024), 200.0, out, config=config)
+    assert out.item() == 200

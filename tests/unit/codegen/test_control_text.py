@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from types import MappingProxyType
 
+import pytest
 from pypto.backend import BackendType
 from pypto.codegen import generate
 from pypto.ir.dtypes import BOOL, FP32, INDEX
@@ -75,6 +76,7 @@ def counting(*inside: Stmt) -> tuple[While, Var]:
 
 
 BOOL_TYPE = ScalarType(BOOL)
+CREATED = MappingProxyType({"shape": (8, 16), "symbols": (), "dtype": FP32})
 
 
 def element_of_x(at: Var, into: Var) -> tuple[Op, Op]:
@@ -124,6 +126,31 @@ def test_a_while_loop_in_orchestration() -> None:
         "}",
     ]
     assert lines[start - 1 :].count('PTO2_AT("tests:kernel", 2, 4);') == 2  # reading and writing
+
+
+@pytest.mark.parametrize("carried", [False, True])
+def test_what_a_condition_creates_is_freed_before_the_round(carried: bool) -> None:
+    more, fresh, seen = Var("more", BOOL_TYPE), Var("fresh", TENSOR), Var("seen", ScalarType(FP32))
+    arg = Var("kept", TENSOR)
+    loop = While(
+        (Carried(X, arg, Var("last", TENSOR)),) if carried else (),
+        (
+            Op("tensor.create", (), fresh, SPAN, CREATED),
+            Op("tensor.read", (fresh, ZERO, ZERO), seen, SPAN),
+            Op("scalar.lt", (seen, Const(1.0, FP32)), more, SPAN),
+        ),
+        more,
+        element_of_x(N, Var("out", TENSOR)),
+        (arg,) if carried else (),
+        SPAN,
+    )
+    _, lines = generated(loop)
+    start = lines.index("while (!rt_is_fatal()) {")
+    inside = [line for line in lines[start:] if not line.startswith("PTO2_AT")]
+    assert inside[:3] == ["while (!rt_is_fatal()) {", "bool s_more = false;", "PTO2_SCOPE() {"]
+    end = inside.index("}")
+    assert any("alloc_tensors(" in line for line in inside[:end])
+    assert inside[end - 1 : end + 2] == ["s_more = s_more_0;", "}", "if (!(s_more)) break;"]
 
 
 def written_tile(*, kept: bool) -> list[str]:
