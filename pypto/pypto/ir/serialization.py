@@ -4,7 +4,7 @@
     {"root": ..., "schema": "..."}
 
 The rest is one line of JSON in UTF-8: ``schema`` digests what the classes of the representation
-are, ``root`` is the program or function. A value is written as
+and the operations are, ``root`` is the program or function. A value is written as
 
     null, true, "text"            what it is in JSON; so are integers
     ["f", "0x1.8p+1"]             a float, exactly; ["f", "nan"], ["f", "inf"], ["f", "-inf"]
@@ -17,9 +17,9 @@ are, ``root`` is the program or function. A value is written as
 
 Equal programs give equal bytes. There is one way to write a program, and other bytes are refused.
 
-Version 1: the first. A change of the classes changes the schema and needs no new version; a change
-of the grammar does. Bytes of another version or schema are refused: they are for processes of one
-release, not for keeping.
+Version 1: the first. A change of the classes or of the table of operations changes the schema and
+needs no new version; a change of the grammar does. Bytes of another version or schema are refused:
+they are for processes of one release, not for keeping.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ from typing import Any
 from pypto.ir import external, nodes
 from pypto.ir.dtypes import BY_NAME, TASK_ID, DataType
 from pypto.ir.nodes import Function, Program, Var
+from pypto.ir.op_spec import OpSpec
+from pypto.ir.ops import OPS
 
 _MAGIC = "pypto-ir"
 _VERSION = 1
@@ -116,7 +118,9 @@ def _read(data: bytes) -> Program | Function:
     if not isinstance(document, dict) or set(document) != {"root", "schema"}:
         raise DamagedProgram("its content is not a root and a schema")
     if document["schema"] != _schema():
-        raise DamagedProgram("another version of the compiler wrote it")
+        raise DamagedProgram(
+            "another version of the compiler wrote it, whose programs or operations are others"
+        )
     node = _Reader().value(document["root"], 0)
     if not isinstance(node, Program | Function):
         raise DamagedProgram(f"it holds a {type(node).__name__}, no program or function")
@@ -164,7 +168,17 @@ def _schema() -> str:
         for name, c in _CLASSES.items()
     ]
     lines += [f"{name}({', '.join(c.__members__)})" for name, c in _ENUMS.items()]
+    lines += [_operation(spec) for spec in OPS.values()]
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:16]
+
+
+def _operation(spec: OpSpec) -> str:
+    """What a program that uses an operation relies on: how it is written and what it computes."""
+    operands = [kind.name for kind in spec.operands]
+    elements = spec.elements and [dtype.name for dtype in spec.elements.dtypes]
+    return repr(
+        (spec.name, operands, spec.attrs, spec.optional, spec.scratch, elements, spec.reference)
+    )
 
 
 @functools.cache

@@ -6,11 +6,13 @@ import hashlib
 import json
 import random
 import re
+from dataclasses import replace
 from types import MappingProxyType
 
 import pypto.language as pl
 import pytest
 from pypto import ir
+from pypto.ir import serialization
 from pypto.ir.dtypes import FP32, INDEX, TASK_ID
 from pypto.ir.nodes import (
     ArrayType,
@@ -153,6 +155,31 @@ def test_every_flipped_bit_is_refused(program):
         flipped[at] ^= 1 << draw.randrange(8)
         with pytest.raises(DamagedProgram):
             ir.deserialize(bytes(flipped))
+
+
+ADD = serialization.OPS["scalar.add"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"scalar.added": ADD}, id="another name"),
+        pytest.param({"scalar.add": None}, id="one less"),
+        pytest.param({"scalar.add": replace(ADD, operands=ADD.operands[:1])}, id="operands"),
+        pytest.param({"scalar.add": replace(ADD, attrs=("mode",))}, id="attributes"),
+        pytest.param({"scalar.add": replace(ADD, optional=("mode",))}, id="optional attributes"),
+        pytest.param({"scalar.add": replace(ADD, reference="x0 - x1")}, id="meaning"),
+    ],
+)
+def test_a_program_of_other_operations_is_refused_with_one_error(program, monkeypatch, changes):
+    data = ir.serialize(program)
+    others = {**serialization.OPS, **changes}
+    others = {name: replace(spec, name=name) for name, spec in others.items() if spec is not None}
+    monkeypatch.setattr(serialization, "OPS", others)
+    # What is known of the table was computed from the other one.
+    monkeypatch.setattr(serialization, "_schema", serialization._schema.__wrapped__)
+    refused(data, "another version of the compiler wrote it, whose programs or operations are")
+    assert ir.deserialize(ir.serialize(program)) is not None
 
 
 def test_forged_content_is_refused(program):
