@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pypto.ir import typing_rules as rules
-from pypto.ir.compute_rows import Row
 from pypto.ir.element_sets import FLOATS, NUMBERS, STORED
+from pypto.ir.row import Row
 
 REDUCTIONS: tuple[Row, ...] = (
     Row(

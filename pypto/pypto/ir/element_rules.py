@@ -1,4 +1,4 @@
-"""Operations on one element of a tensor or a tile.
+"""Result types of the operations on one element of a tensor or a tile.
 
 ``tensor.read`` and ``tensor.write`` stand in orchestration code and on a core. A tensor is memory,
 so writing an element changes it under every name; a tile is a value, so ``tile.write`` gives
@@ -7,7 +7,7 @@ another one, which memory planning puts where the first was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pypto.ir.dtypes import INDEX
 from pypto.ir.errors import IrTypeError
@@ -21,7 +21,6 @@ from pypto.ir.nodes import (
     TileType,
     Type,
 )
-from pypto.ir.op_spec import OperandKind, OpSpec
 from pypto.ir.typing_rules import show_type, type_of
 
 
@@ -54,13 +53,15 @@ def _container(operand: Operand) -> TensorType | TileType:
     return type_
 
 
-def _read(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+def element_read(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """The element at the indices that follow the tensor or the tile."""
     type_ = _container(operands[0])
     check_indices(type_, operands[1:])
     return ScalarType(type_.dtype)
 
 
-def _write(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+def element_write(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
+    """The whole of the first operand, after the last one is written at the indices between."""
     type_ = _container(operands[0])
     check_indices(type_, operands[1:-1])
     value = type_of(operands[-1])
@@ -70,28 +71,3 @@ def _write(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
             f"{show_type(value)}; convert it with pl.cast"
         )
     return type_
-
-
-def element_rows() -> Iterator[OpSpec]:
-    """The rows of these operations."""
-    indices, scalar = OperandKind.INDICES, OperandKind.SCALAR
-    for family, kind in (("tensor", OperandKind.TENSOR), ("tile", OperandKind.TILE)):
-        yield OpSpec(
-            f"{family}.read",
-            (kind, indices),
-            (),
-            _read,
-            "load_scalar" * (family == "tile"),
-            "",
-            "One element as a scalar, by an index for each axis.",
-        )
-        yield OpSpec(
-            f"{family}.write",
-            (kind, indices, scalar),
-            (),
-            _write,
-            "store_scalar" * (family == "tile"),
-            "",
-            "One element takes a scalar's value; the result is the first operand afterwards.",
-            in_place=(0,),
-        )

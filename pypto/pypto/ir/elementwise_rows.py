@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pypto.ir import typing_rules as rules
-from pypto.ir.compute_rows import Row
 from pypto.ir.element_sets import BITS, FLOATS, INTS, NUMBERS, SIGNED, STORED
+from pypto.ir.row import Row
 
 BINARY: tuple[Row, ...] = (
     Row("add", "xx", NUMBERS, rules.binary, "tadd", "x0 + x1", "Elementwise sum.", in_place=(0, 1)),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pypto.ir import product_rules, window_rules
 from pypto.ir import typing_rules as rules
-from pypto.ir.compute_rows import Row
 from pypto.ir.element_sets import FACTORS, STORED
+from pypto.ir.row import Row
 
 RESHAPED: tuple[Row, ...] = (
     Row(

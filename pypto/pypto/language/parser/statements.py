@@ -13,7 +13,7 @@ from pypto.ir.nodes import (
     Var,
 )
 from pypto.language.parser.annotations import as_annotated
-from pypto.language.parser.blocks import if_statement
+from pypto.language.parser.branches import if_statement
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
     ParserSyntaxError,
