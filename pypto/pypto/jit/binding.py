@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from pypto.ir.dtypes import DTYPES, INDEX, DataType
 from pypto.ir.nodes import Direction, DynDim, ScalarType, TensorLayout, TensorType
-from pypto.jit.captures import ATTEMPTS, Captures
+from pypto.jit.captures import Captures, Guards, at_one_moment
 from pypto.jit.declaration import Declared
 from pypto.jit.values import Unidentifiable, encode, with_members
 from pypto.language.markers import RUNTIME
@@ -212,17 +212,16 @@ class Signature:
 
     def _constant(self, param: ParamAnnotation, value: object) -> ConstValue:
         """The value as it is now: its owner may change it while the kernel is compiled."""
+
+        def take() -> tuple[ConstValue, Guards]:
+            captures = Captures(represent=_no_kernel, own=_no_special, mentioned=self._attributes)
+            frozen = captures.freeze(value)
+            return ConstValue(frozen, captures.attributes), captures.guards(_no_special)
+
         try:
-            for _ in range(ATTEMPTS):
-                captures = Captures(
-                    represent=_no_kernel, own=_no_special, mentioned=self._attributes
-                )
-                frozen = captures.freeze(value)
-                if captures.guards(_no_special).hold():
-                    break
+            return at_one_moment(take)[0]
         except Unidentifiable as error:
             raise self._unfit(param.name, value, error) from error
-        return ConstValue(frozen, captures.attributes)
 
     def _unfit(self, name: str, value: object, error: Unidentifiable) -> TypeError:
         return TypeError(f"{self._name}(): constexpr {name!r} cannot be {value!r} ({error})")

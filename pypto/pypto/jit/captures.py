@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from types import CellType, MemberDescriptorType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from pypto.jit.declaration import Declared
 from pypto.jit.values import (
@@ -32,9 +32,11 @@ from pypto.jit.values import (
 )
 from pypto.language.source import NO_ATTRIBUTE, CapturedAttributes
 
-ATTEMPTS = 64
-"""How often a capture is begun again. Another thread that changes values all the time is outrun;
-code of the user's that never gives the same value twice is not."""
+# How often a capture is begun again. Another thread that changes values all the time is outrun, be
+# it that a loaded machine gives it a turn during nineteen captures of twenty. Code of the user's
+# that never gives the same value twice is not, and is asked less often.
+_ATTEMPTS = 4096
+_COMPUTED_ATTEMPTS = 64
 
 _EMPTY_CELL = CellType()
 _MAX_DEPTH = 32
@@ -98,6 +100,20 @@ class Guards:
         if attribute.encoding is None or found is ABSENT:
             return False
         return encode(found, self.encoder) == attribute.encoding
+
+
+Taken = TypeVar("Taken")
+
+
+def at_one_moment(take: Callable[[], tuple[Taken, Guards]]) -> tuple[Taken, bool]:
+    """What `take` captures, taken until its guards hold, and whether they came to hold."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        taken, guards = take()
+        if guards.hold():
+            return taken, True
+        if guards.computed and attempt >= _COMPUTED_ATTEMPTS:
+            break
+    return taken, False
 
 
 class Captures:

@@ -22,7 +22,7 @@ from types import (
 
 import pypto.language as pl
 from pypto.ir.external import ExternalKernel
-from pypto.jit.captures import ATTEMPTS, Captures, Guards
+from pypto.jit.captures import Captures, Guards, at_one_moment
 from pypto.jit.declaration import Declaration, Declared
 from pypto.jit.module_text import ModuleText, read_again
 from pypto.jit.names import NameUse
@@ -129,16 +129,15 @@ class SourceCapture:
 
         Raises SourceMissing or SourceChanged when a text is not there or is another function's.
         """
-        for _ in range(ATTEMPTS):
-            taken = self._take_once(known)
-            if taken.guards.hold():
-                return taken
+        taken, holds = at_one_moment(lambda: self._take_once(known))
+        if holds:
+            return taken
         name = self._declaration.function.__name__
         told = f"source of the kernel has no identity: the values that {name!r} uses keep changing"
         return dataclasses.replace(taken, digest=None, bypass=told)
 
-    def _take_once(self, known: KnownTexts | None) -> SourceSnapshot:
-        """A snapshot whose values may be of different moments."""
+    def _take_once(self, known: KnownTexts | None) -> tuple[SourceSnapshot, Guards]:
+        """A snapshot whose values may be of different moments, unless its guards hold."""
         mentioned: tuple[str, ...] = ()
         while True:
             walk = _Snapshot(self._parsed, mentioned, known)
@@ -146,7 +145,7 @@ class SourceCapture:
             # An object may be passed on and used by any of the functions, which are known now.
             every = tuple(sorted({*mentioned, *taken.attributes()}))
             if not walk.met_members or every == mentioned:
-                return taken
+                return taken, taken.guards
             mentioned = every
 
 
