@@ -6,16 +6,16 @@
                                           the line of the user's source that it is from
     passes_dump/NN_after_<pass>.py        the program after a pass, likewise
     passes_dump/memory_map.json           what memory the tiles take, and when (memory_record.py)
-    report/pipeline_profile.{json,txt}    seconds that each pass took
+    report/pipeline_profile.{json,txt}    seconds that each pass took (pass_profile.py)
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 from pypto.compiler import memory_record
 from pypto.compiler.memory_of_program import is_planned, memory_of
+from pypto.compiler.pass_profile import PassProfile
 from pypto.compiler.perf_hints import HintRecord
 from pypto.ir.nodes import Program
 from pypto.ir.options import PassDumpLevel
@@ -82,12 +82,5 @@ class PassRecord:
                 self.files[memory_record.FILE_NAME] = record.to_json()
         if self._profile and index > 0:
             self._stages.append((name, seconds))
-            self._report()
+            self.files |= PassProfile(tuple(self._stages)).files()
         self._since = self._clock()
-
-    def _report(self) -> None:
-        stages = [{"pass": name, "seconds": seconds} for name, seconds in self._stages]
-        document = json.dumps({"schema": 1, "stages": stages}, indent=2)
-        lines = [f"{seconds * 1e3:10.3f} ms  {name}" for name, seconds in self._stages]
-        self.files["report/pipeline_profile.json"] = document + "\n"
-        self.files["report/pipeline_profile.txt"] = "\n".join(lines) + "\n"

@@ -39,6 +39,7 @@ from pypto.runtime.binary_build import binary_sources, compile_binaries, kernel_
 from pypto.runtime.errors import ArtifactError
 from pypto.runtime.kernel_compiler import KernelCompiler
 from pypto.runtime.kernel_config import KernelConfig
+from pypto.runtime.whole_file import replace_file
 from pypto_store import locks
 from pypto_toolchains.json_fields import (
     FieldError,
@@ -140,7 +141,7 @@ def obtain_binaries(
             _discard(path)
         built = compile_binaries(output_dir, config, compiler, missing)
         for name, binary in built.items():
-            _replace(cache / name, binary)
+            replace_file(cache / name, binary)
         binaries = {name: verified[name] if name in verified else built[name] for name in sources}
         if context is not None:
             # Of a source that was edited meanwhile nobody knows which text was compiled.
@@ -149,7 +150,7 @@ def obtain_binaries(
                 for name, binary in binaries.items()
                 if name not in unread and paths[name].read_bytes() == texts[name]
             }
-            _replace(cache / STAMP_NAME, Stamp(context, records).to_json())
+            replace_file(cache / STAMP_NAME, Stamp(context, records).to_json())
         return binaries
 
 
@@ -225,17 +226,6 @@ def _discard(path: Path) -> None:
         path.unlink(missing_ok=True)
     except IsADirectoryError:
         shutil.rmtree(path)
-
-
-def _replace(path: Path, data: bytes) -> None:
-    # Never rewritten in place: a process may have the old file mapped. The lock is held, so the
-    # name is taken by nobody else.
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -15,7 +15,6 @@ Schema 1::
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from pypto.ir.nodes import Direction
 from pypto.ir.param_info import ParamInfo
 from pypto.runtime.directory_kind import where_to_look
 from pypto.runtime.errors import ArtifactError
+from pypto.runtime.whole_file import replace_file
 from pypto_toolchains.json_fields import (
     FieldError,
     as_int,
@@ -95,13 +95,7 @@ class CompiledMeta:
 
     def write(self, directory: Path) -> None:
         """Replace the sidecar of ``directory`` at once."""
-        path = directory / FILE_NAME
-        temporary = path.with_name(f"{FILE_NAME}.{os.getpid()}.tmp")
-        try:
-            temporary.write_bytes(self.to_json())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        replace_file(directory / FILE_NAME, self.to_json())
 
     @classmethod
     def parse(cls, data: bytes, origin: str = FILE_NAME) -> CompiledMeta:

@@ -18,15 +18,17 @@ run began.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pypto.ir.dtypes import DTYPES
+from pypto.runtime import swimlane
 from pypto.runtime.options import DfxOptions
+from pypto.runtime.swimlane import LaneTask, Swimlane
 from pypto.runtime.trace import TraceInvocation, TraceSpan
+from pypto.runtime.whole_file import replace_file
 
 DIRECTORY = "dfx_outputs"
 ARGUMENTS = "args_dump"
@@ -75,35 +77,28 @@ class RecordedRun:
         """The name of a kernel."""
         return self.kernels[number] if 0 <= number < len(self.kernels) else str(number)
 
-    def swimlane(self, level: int) -> dict[str, Any]:
+    def lane(self, level: int) -> Swimlane:
         """One entry for each part of a task on a core."""
-        tasks: list[dict[str, Any]] = []
-        for trace, span in zip(self.trace().spans, self._spans(), strict=True):
-            entry: dict[str, Any] = {
-                "id": trace.task,
-                "name": trace.name,
-                "core": trace.core,
-                "start": trace.start_ns,
-                "end": trace.end_ns,
-                "block": span["first_block"],
-                "blocks": span["blocks"],
-            }
-            if level >= _LANE_WITH_EDGES:
-                entry["deps"] = list(trace.waits_for)
-            if level >= _LANE_WITH_COUNTERS:
-                entry["counters"] = _counters(span)
-            tasks.append(entry)
+        tasks = [
+            LaneTask(
+                name=trace.name,
+                core=trace.core,
+                start=trace.start_ns,
+                end=trace.end_ns,
+                number=trace.task,
+                block=span["first_block"],
+                blocks=span["blocks"],
+                deps=trace.waits_for if level >= _LANE_WITH_EDGES else None,
+                counters=_counters(span) if level >= _LANE_WITH_COUNTERS else None,
+            )
+            for trace, span in zip(self.trace().spans, self._spans(), strict=True)
+        ]
         if level >= _LANE_WITH_SCOPES:
             tasks += [
-                {
-                    "name": f"scope {index}",
-                    "core": "aicpu",
-                    "start": scope["begin_ns"],
-                    "end": scope["end_ns"],
-                }
+                LaneTask(f"scope {index}", "aicpu", scope["begin_ns"], scope["end_ns"])
                 for index, scope in enumerate(self.record["scopes"])
             ]
-        return {"clock": "ns", "tasks": tasks}
+        return Swimlane(self.platform, self.runtime, tuple(tasks))
 
     def counters(self, level: int) -> dict[str, Any]:
         """What each part of a task cost, and what all parts of a kernel did."""
@@ -177,12 +172,13 @@ class RecordedRun:
         """Put the files that ``dfx`` asks for into ``directory``, each whole."""
         directory.mkdir(parents=True, exist_ok=True)
         if dfx.enable_chip_swimlane:
-            self._put(directory, "chip_swimlane", self.swimlane(dfx.enable_chip_swimlane))
+            lane = self.lane(dfx.enable_chip_swimlane)
+            replace_file(directory / swimlane.FILE_NAME, lane.to_json())
         if dfx.enable_pmu:
             self._put(directory, "pmu", self.counters(dfx.enable_pmu))
         if dfx.enable_dep_gen:
             self._put(directory, "dep_graph", self.graph())
-            _replace(directory / "dep_graph.dot", self.dot().encode())
+            replace_file(directory / "dep_graph.dot", self.dot().encode())
         if dfx.enable_scope_stats:
             self._put(directory, "scope_stats", self.scopes())
         if dfx.enable_dump_args:
@@ -196,18 +192,19 @@ class RecordedRun:
             "runtime": self.runtime,
             **content,
         }
-        _replace(directory / f"{kind}.json", (json.dumps(document, indent=1) + "\n").encode())
+        replace_file(directory / f"{kind}.json", (json.dumps(document, indent=1) + "\n").encode())
 
     def _put_arguments(self, directory: Path, level: int) -> None:
         index, files = self.arguments(level)
         place = directory / ARGUMENTS
         place.mkdir(exist_ok=True)
         for name, data in files.items():
-            (place / name).write_bytes(data)
+            replace_file(place / name, data)
+        self._put(directory, ARGUMENTS, index)
+        # Now that the index no longer names them.
         for path in place.glob("*.bin"):
             if path.name not in files:
                 path.unlink()
-        self._put(directory, ARGUMENTS, index)
 
 
 def _counters(span: Record) -> dict[str, int]:
@@ -240,15 +237,6 @@ def _tensor(tensor: Record) -> dict[str, Any]:
         "address": f"0x{tensor['address']:x}",
         "offset": tensor["offset"],
     }
-
-
-def _replace(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(data)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 # Is given the native record of each run.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,38 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pypto.tools import command, sim_trace
-from pypto.tools.sim_trace import Run, Task
-from pypto_store.tools.answer import Status
-from pypto_store.tools.output_file import STREAM
+from pypto.runtime.run_records import DIRECTORY
+from pypto.runtime.swimlane import LaneTask
+from pypto.tools import sim_trace
+from pypto.tools.command import Command
+from pypto.tools.sim_trace import Run
 from pypto_store.tools.terminal import plain, table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 TRACE = "sim_trace.json"
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    made = argparse.ArgumentParser(
-        prog="python -m pypto.tools.clean_sim_trace",
-        description="Turn what the simulator recorded of runs into a trace in Chrome's format, "
-        "for chrome://tracing or ui.perfetto.dev, and say which kernels took how long.",
-        epilog="Runs are recorded with RunConfig(enable_chip_swimlane=True). Times are those of "
-        "the simulation on this machine, not of a chip. Exit status: 0 done, 2 a directory or a "
-        "file that cannot be used.",
-    )
-    made.add_argument("path", type=Path, help="a build directory, its dfx_outputs, or one file")
-    made.add_argument(
-        "-o", "--output", metavar="FILE",
-        help=f"the trace to write; - is standard output (default: {TRACE} beside the recordings)",
-    )  # fmt: skip
-    made.add_argument(
-        "--json", action="store_true",
-        help="print the summary as JSON, and write a trace only if -o names one",
-    )  # fmt: skip
-    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +77,8 @@ def _named(run: Run, process: int, threads: Mapping[str, int]) -> Iterator[dict[
         yield {"name": "thread_sort_index", **about, "args": {"sort_index": thread}}
 
 
-def _worked(task: Task, process: int, thread: int) -> dict[str, object]:
-    told = {"task": task.number, "block": task.block, "deps": list(task.deps) or None}
+def _worked(task: LaneTask, process: int, thread: int) -> dict[str, object]:
+    told = {"task": task.number, "block": task.block, "deps": list(task.deps or ()) or None}
     return {
         "ph": "X",
         "name": task.name,
@@ -115,65 +93,17 @@ def _worked(task: Task, process: int, thread: int) -> dict[str, object]:
 
 def _waited(run: Run, process: int, threads: Mapping[str, int]) -> Iterator[dict[str, object]]:
     # A task may have run in several parts; it is done when the last of them is.
-    done: dict[int, Task] = {}
+    done: dict[int, LaneTask] = {}
     for task in run.tasks:
         if task.number is not None and task.end >= done.get(task.number, task).end:
             done[task.number] = task
-    pairs = ((done[number], task) for task in run.tasks for number in task.deps if number in done)
+    pairs = (
+        (done[number], task) for task in run.tasks for number in task.deps or () if number in done
+    )
     for arrow, (before, after) in enumerate(pairs, start=1):
         same = {"name": "waits for", "cat": "dep", "id": f"{process}.{arrow}", "pid": process}
         yield {"ph": "s", **same, "tid": threads[before.core], "ts": before.end / 1e3}
         yield {"ph": "f", "bp": "e", **same, "tid": threads[after.core], "ts": after.start / 1e3}
-
-
-def run(options: argparse.Namespace, streams: command.Streams) -> int:
-    """Write the trace and say which kernels took how long."""
-    runs = sim_trace.read(options.path, streams.progress)
-    beside = options.path if options.path.is_dir() else options.path.parent
-    if (beside / sim_trace.DIRECTORY).is_dir():
-        beside /= sim_trace.DIRECTORY
-    # In a directory of its own: what lies beside the recordings would be read as one.
-    place = options.output or (None if options.json else beside / "trace" / TRACE)
-    written = None
-    if place is not None:
-        text = json.dumps(chrome_trace(runs), separators=(",", ":")) + "\n"
-        written = command.write_text(text, place)
-    if written == STREAM:
-        return Status.OK
-    if options.json:
-        json.dump(_document(runs, written), streams.out, indent=2)
-        streams.out.write("\n")
-    else:
-        streams.paint(lambda console: _paint(console, runs, written))
-    return Status.OK
-
-
-def _document(runs: Sequence[Run], trace: str | None) -> dict[str, object]:
-    return {
-        "schema_version": 1,
-        "trace": trace,
-        "runs": [
-            {
-                "file": run.file,
-                "platform": run.platform,
-                "runtime": run.runtime,
-                "tasks": len(run.tasks),
-                "span_ns": run.span,
-                "cores": [{"core": core, "busy_ns": busy} for core, busy in _busy(run)],
-                "kernels": [
-                    {
-                        "name": one.name,
-                        "cores": list(one.cores),
-                        "tasks": one.tasks,
-                        "total_ns": one.total,
-                        "longest_ns": one.longest,
-                    }
-                    for one in summaries(run)
-                ],
-            }
-            for run in runs
-        ],
-    }
 
 
 def _busy(run: Run) -> list[tuple[str, int]]:
@@ -183,35 +113,94 @@ def _busy(run: Run) -> list[tuple[str, int]]:
     ]
 
 
-def _paint(console: Console, runs: Sequence[Run], trace: str | None) -> None:
-    for run in runs:
-        about = " ".join(filter(None, (run.platform, run.runtime)))
-        console.print(
-            plain(f"{run.file} ({about}): {len(run.tasks)} tasks in {run.span / 1e3:,.1f} us")
+@dataclass(frozen=True, slots=True)
+class _Recordings:
+    """The runs that a path names."""
+
+    path: Path
+    runs: tuple[Run, ...]
+
+    @property
+    def place(self) -> Path:
+        beside = self.path if self.path.is_dir() else self.path.parent
+        if (beside / DIRECTORY).is_dir():
+            beside /= DIRECTORY
+        # In a directory of its own: what lies beside the recordings would be read as one.
+        return beside / "trace" / TRACE
+
+    def text(self) -> str:
+        return json.dumps(chrome_trace(self.runs), separators=(",", ":")) + "\n"
+
+    def document(self, written: str | None) -> dict[str, object]:
+        return {"schema_version": 1, "trace": written, "runs": [_run(run) for run in self.runs]}
+
+    def paint(self, console: Console) -> None:
+        for run in self.runs:
+            _paint(console, run)
+
+
+def _run(run: Run) -> dict[str, object]:
+    return {
+        "file": run.file,
+        "platform": run.platform,
+        "runtime": run.runtime,
+        "tasks": len(run.tasks),
+        "span_ns": run.span,
+        "cores": [{"core": core, "busy_ns": busy} for core, busy in _busy(run)],
+        "kernels": [
+            {
+                "name": one.name,
+                "cores": list(one.cores),
+                "tasks": one.tasks,
+                "total_ns": one.total,
+                "longest_ns": one.longest,
+            }
+            for one in summaries(run)
+        ],
+    }
+
+
+def _paint(console: Console, run: Run) -> None:
+    about = " ".join(filter(None, (run.platform, run.runtime)))
+    console.print(
+        plain(f"{run.file} ({about}): {len(run.tasks)} tasks in {run.span / 1e3:,.1f} us")
+    )
+    numbers = ("tasks", "total us", "mean us", "longest us")
+    kernels = table("kernel", "cores", *numbers, right=numbers)
+    for one in summaries(run):
+        times = (one.total, one.total / one.tasks, one.longest)
+        kernels.add_row(
+            plain(one.name),
+            plain(" ".join(one.cores)),
+            str(one.tasks),
+            *(f"{time / 1e3:,.1f}" for time in times),
         )
-        numbers = ("tasks", "total us", "mean us", "longest us")
-        kernels = table("kernel", "cores", *numbers, right=numbers)
-        for one in summaries(run):
-            times = (one.total, one.total / one.tasks, one.longest)
-            kernels.add_row(
-                plain(one.name),
-                plain(" ".join(one.cores)),
-                str(one.tasks),
-                *(f"{time / 1e3:,.1f}" for time in times),
-            )
-        console.print(kernels)
-        cores = table("core", "busy us", "busy", right=("busy us", "busy"))
-        for core, busy in _busy(run):
-            share = f"{busy / run.span:.0%}" if run.span else ""
-            cores.add_row(plain(core), f"{busy / 1e3:,.1f}", share)
-        console.print(cores)
-    if trace is not None:
-        console.print(plain(f"wrote {trace}"), soft_wrap=True)
+    console.print(kernels)
+    cores = table("core", "busy us", "busy", right=("busy us", "busy"))
+    for core, busy in _busy(run):
+        share = f"{busy / run.span:.0%}" if run.span else ""
+        cores.add_row(plain(core), f"{busy / 1e3:,.1f}", share)
+    console.print(cores)
+
+
+COMMAND = Command(
+    program="python -m pypto.tools.clean_sim_trace",
+    description="Turn what the simulator recorded of runs into a trace in Chrome's format, for "
+    "chrome://tracing or ui.perfetto.dev, and say which kernels took how long.",
+    epilog="Runs are recorded with RunConfig(enable_chip_swimlane=True). Times are those of the "
+    "simulation on this machine, not of a chip.",
+    path="path",
+    path_help="a build directory, its dfx_outputs, or one file",
+    made="trace",
+    default=f"{TRACE} beside the recordings",
+    told="summary",
+    answer=lambda path, progress: _Recordings(path, sim_trace.read(path, progress)),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry of the command; gives the exit status."""
-    return command.main(parser(), run, arguments)
+    return COMMAND.main(arguments)
 
 
 if __name__ == "__main__":

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from pypto_store.tools.answer import CommandError, Progress, Status
 from pypto_store.tools.output_file import STREAM, written
-from pypto_store.tools.terminal import SilentProgress, TerminalProgress, console_on
+from pypto_store.tools.terminal import SilentProgress, TerminalProgress, console_on, plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,15 +39,93 @@ class Streams:
         show(console)
 
 
-Run = Callable[[argparse.Namespace, Streams], int]
+class Answer(Protocol):
+    """What a command found: a file that it makes, and what it says of it."""
+
+    @property
+    def place(self) -> Path:
+        """Where the file goes if nothing else is asked for."""
+        ...
+
+    def text(self) -> str:
+        """The file."""
+        ...
+
+    def document(self, written: str | None) -> dict[str, object]:
+        """The answer as JSON; ``written`` is where the file is, if it was written."""
+        ...
+
+    def paint(self, console: Console) -> None:
+        """The answer on a terminal."""
+        ...
 
 
-def main(parser: argparse.ArgumentParser, run: Run, arguments: Sequence[str] | None) -> int:
-    """Parse `arguments` (the process's own without any) and run; gives the exit status.
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that makes a file of what a build left and says what is in it.
 
-    A CommandError or an OSError becomes one line on standard error.
+    ``answer`` reads what the path that was given names; CommandError where it cannot. ``path``,
+    its help, and ``made`` (what is made, by which name, where) and ``told`` (what is printed) are
+    words of the command line.
     """
-    options = parser.parse_args(arguments)
+
+    program: str
+    description: str
+    epilog: str
+    path: str
+    path_help: str
+    made: str
+    default: str
+    told: str
+    answer: Callable[[Path, Progress], Answer]
+
+    def parser(self) -> argparse.ArgumentParser:
+        """The command line."""
+        made = argparse.ArgumentParser(
+            prog=self.program,
+            description=self.description,
+            epilog=f"{self.epilog} Exit status: 0 done, 2 a directory or a file that cannot be "
+            "used.",
+        )
+        made.add_argument("path", metavar=self.path, type=Path, help=self.path_help)
+        made.add_argument(
+            "-o", "--output", metavar="FILE",
+            help=f"the {self.made} to write; - is standard output (default: {self.default})",
+        )  # fmt: skip
+        made.add_argument(
+            "--json", action="store_true",
+            help=f"print the {self.told} as JSON, and write a {self.made} only if -o names one",
+        )  # fmt: skip
+        return made
+
+    def main(self, arguments: Sequence[str] | None = None) -> int:
+        """Run with `arguments` (the process's own without any); gives the exit status.
+
+        A CommandError or an OSError becomes one line on standard error.
+        """
+        return _guarded(self._run, self.parser().parse_args(arguments))
+
+    def _run(self, options: argparse.Namespace, streams: Streams) -> int:
+        answer = self.answer(options.path, streams.progress)
+        place = options.output or (None if options.json else answer.place)
+        written = None if place is None else write_text(answer.text(), place)
+        if written == STREAM:
+            return Status.OK
+        if options.json:
+            json.dump(answer.document(written), streams.out, indent=2)
+            streams.out.write("\n")
+            return Status.OK
+
+        def show(console: Console) -> None:
+            answer.paint(console)
+            if written is not None:
+                console.print(plain(f"wrote {written}"), soft_wrap=True)
+
+        streams.paint(show)
+        return Status.OK
+
+
+def _guarded(run: Callable[[argparse.Namespace, Streams], int], options: argparse.Namespace) -> int:
     out, err = sys.stdout, sys.stderr
     progress: Progress = SilentProgress()
     if err.isatty():

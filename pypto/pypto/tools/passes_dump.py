@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from pypto.compiler.pass_profile import FILE_NAME, PassProfile
 from pypto.tools.command import directory_of
 from pypto_store.tools.answer import CommandError, Progress
-from pypto_toolchains.json_fields import FieldError, as_list, as_object, as_text, parse_object
+from pypto_toolchains.json_fields import FieldError
 
 DIRECTORY = "passes_dump"
-PROFILE = "report/pipeline_profile.json"
 
 _FILE = re.compile(r"(\d+)_(?:after_)?(.+)\.py")
 _DEFINITION = re.compile(r"(\s*)def (\w+)\(")
 _PLACED = re.compile(r"(.*\S)  # ([^#\"]+:\d+)")
-_MAX_PROFILE = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +64,12 @@ def read(directory: Path, progress: Progress) -> tuple[Path, tuple[DumpedPass, .
             f"{directory}: no dumped passes; compile with dump_passes=True and name the build "
             "directory"
         )
-    seconds = _profile(dump.parent / PROFILE)
+    profile = _profile(dump.parent / FILE_NAME)
     passes = []
     with progress.of("reading passes", len(files)) as advance:
         for number, name, path in files:
             lines, places = _lines(path)
-            took = seconds(number, name)
+            took = profile.seconds(number, name)
             passes.append(DumpedPass(number, name, path.name, lines, places, sections(lines), took))
             advance(1)
     return dump.parent, tuple(passes)
@@ -108,30 +107,13 @@ def _split(line: str) -> tuple[str, str]:
     return (line, "") if match is None else (match[1], match[2])
 
 
-def _profile(path: Path) -> Callable[[int, str], float | None]:
-    """How long the pass of a number and name took; of every pass None, without a profile."""
+def _profile(path: Path) -> PassProfile:
+    """How long the passes took; of none it tells, without a file."""
     try:
         data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        return lambda number, name: None
+        return PassProfile(())
     try:
-        stages = as_list(parse_object(data, _MAX_PROFILE).get("stages"), "stages")
-        known = [_stage(stage, f"stages[{at}]") for at, stage in enumerate(stages)]
+        return PassProfile.parse(data)
     except FieldError as error:
         raise CommandError(f"{path}: {error}; compile again, or delete it") from error
-
-    def seconds(number: int, name: str) -> float | None:
-        # A pass may run twice: the number tells which time is meant.
-        if 0 < number <= len(known) and known[number - 1][0] == name:
-            return known[number - 1][1]
-        return None
-
-    return seconds
-
-
-def _stage(value: object, where: str) -> tuple[str, float]:
-    fields = as_object(value, where)
-    seconds = fields.get("seconds")
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
-        raise FieldError(f"{where}.seconds must be a number, not {seconds!r}")
-    return as_text(fields.get("pass"), f"{where}.pass"), float(seconds)

@@ -20,8 +20,10 @@ from pypto.compiler import (
     PassRecord,
     lower,
     memory_record,
+    pass_profile,
 )
 from pypto.compiler.memory_record import MemoryRecord
+from pypto.compiler.pass_profile import PassProfile
 from pypto.compiler.tree import staged, unique_directory, write_files
 from pypto.ir.errors import CompileError
 from pypto.ir.options import DiagnosticPhase, PassDumpLevel
@@ -169,9 +171,10 @@ def test_a_record_of_the_passes_becomes_files(tmp_path: Path) -> None:
     names = sorted(record.files)
     assert names[0] == "passes_dump/00_frontend.py"
     assert names[1] == "passes_dump/01_after_splice_opaque_functions.py"
-    profile = json.loads(record.files["report/pipeline_profile.json"])
-    assert [stage["seconds"] for stage in profile["stages"]] == [1.0] * len(profile["stages"])
-    assert "plan_memory" in record.files["report/pipeline_profile.txt"]
+    text = record.files[pass_profile.FILE_NAME]
+    stages = PassProfile.parse(text.encode()).stages
+    assert [seconds for _, seconds in stages] == [1.0] * len(stages)
+    assert "plan_memory" in record.files[pass_profile.TEXT_NAME]
 
 
 def test_a_concise_record_leaves_out_types_and_addresses() -> None:

@@ -107,7 +107,15 @@ def test_a_directory_without_dumps_is_one_clear_line(tmp_path, told, directory, 
 
 @pytest.mark.parametrize(
     ("profile", "text"),
-    [("[", "not valid JSON"), ('{"stages": [{"pass": "split"}]}', r"stages\[0\]\.seconds must be")],
+    [
+        ("[", "not valid JSON"),
+        ('{"schema": 2, "stages": []}', "schema is 2, but this reads 1"),
+        ('{"schema": 1, "stages": [{"pass": "split"}]}', r"stages\[0\] lacks 'seconds'"),
+        (
+            '{"schema": 1, "stages": [{"pass": "split", "seconds": "1"}]}',
+            r"stages\[0\]\.seconds must be",
+        ),
+    ],
 )
 def test_a_profile_that_is_none_is_named(build, profile, text):
     path = build / "report" / "pipeline_profile.json"

@@ -18,6 +18,7 @@ from pypto.runtime.directory_kind import CHILDREN, where_to_look
 from pypto.runtime.errors import ArtifactError
 from pypto.runtime.host import environment, selected_sdk
 from pypto.runtime.kernel_config import KernelConfig
+from pypto.runtime.whole_file import replace_file
 from pypto_store.layout import MARKER_NAME
 from pypto_toolchains.declared_environment import environment_of_tools
 from pypto_toolchains.process import ToolFailed, compiler_timeout, run_tool
@@ -107,7 +108,7 @@ def _spliced(build: Path, text: Path, environ: Mapping[str, str]) -> list[Path]:
         body = embedded_body(output.read_text(encoding="utf-8"))
         kernels = sorted((build / "kernels").glob(f"*/{text.stem}.cpp"))
         for kernel, new in [(kernel, _with_body(kernel, text, body)) for kernel in kernels]:
-            _replace(kernel, new)
+            replace_file(kernel, new.encode())
         # Last, because its time says that all of the above is done.
         output.replace(text.with_suffix(".cpp"))
         _make_no_older(text.with_suffix(".cpp"), text)
@@ -143,12 +144,3 @@ def _with_body(kernel: Path, text: Path, body: str) -> str:
 def _parameters(body: str) -> str | None:
     found = _PARAMETERS.search(body)
     return None if found is None else re.sub(r"\bv\d+\b|\s+", "", found.group(1))
-
-
-def _replace(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
