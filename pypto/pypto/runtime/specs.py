@@ -31,8 +31,8 @@ class TensorSpec:
     init_value: torch.Tensor | Callable[[], torch.Tensor] | float | None = None
     is_output: bool = False
 
-    def create_tensor(self) -> torch.Tensor:
-        """A new tensor; random elements come from torch's global generator."""
+    def create_tensor(self, generator: torch.Generator | None = None) -> torch.Tensor:
+        """A new tensor; random elements come from ``generator``, or torch's global one."""
         import torch
 
         kind = getattr(torch, self.dtype.torch_name)
@@ -49,11 +49,11 @@ class TensorSpec:
         if self.is_output:
             return torch.zeros(self.shape, dtype=kind)
         if self.dtype.is_float:
-            return torch.randn(self.shape).to(kind)
+            return torch.randn(self.shape, generator=generator).to(kind)
         low, high = (0, 2) if self.dtype.name == "bool" else (-8, 8)
         if self.dtype.is_unsigned:
             low = 0
-        return torch.randint(low, high, self.shape).to(kind)
+        return torch.randint(low, high, self.shape, generator=generator).to(kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,11 @@ def specs_of(
     return tuple(found)
 
 
-def arguments_of(specs: Sequence[TensorSpec | ScalarSpec]) -> list[Any]:
-    """The arguments that specifications describe, in their order."""
-    return [s.value if isinstance(s, ScalarSpec) else s.create_tensor() for s in specs]
+def arguments_of(
+    specs: Sequence[TensorSpec | ScalarSpec], generator: torch.Generator | None = None
+) -> list[Any]:
+    """The arguments that specifications describe, in their order.
+
+    Random elements come from ``generator``, or torch's global one.
+    """
+    return [s.value if isinstance(s, ScalarSpec) else s.create_tensor(generator) for s in specs]

@@ -15,8 +15,11 @@ import torch
 from compiled_kernels import halved
 from pypto import ir
 from pypto.runtime import DfxOptions
+from pypto.runtime.compiled_meta import CompiledMeta
 from pypto.runtime.errors import ArtifactError
 from pypto.runtime.execute_artifact import execute_artifact_dir, execute_batch_manifest
+from pypto.runtime.golden_file import GoldenFile
+from pypto.runtime.golden_writer import write_golden
 
 Scale = Callable[..., Path]
 
@@ -70,12 +73,14 @@ def test_a_directory_runs_with_the_arguments_that_it_is_given(scale: Scale) -> N
 def test_arguments_are_random_where_nobody_gives_them(halved_directory: Path) -> None:
     saved = halved_directory / "saved.pt"
     written = []
+    state = torch.get_rng_state()
     for _ in range(2):
         execute_artifact_dir(halved_directory, extents={"N": 17}, outputs=saved)
         written.append(torch.load(saved, weights_only=True))
     assert set(written[0]) == {"out"} and written[0]["out"].shape == (17, 64)
     assert written[0]["out"].abs().sum() > 1
     assert torch.equal(written[0]["out"], written[1]["out"])
+    assert torch.equal(torch.get_rng_state(), state), "the caller's random numbers go on"
 
 
 def test_a_golden_file_gives_inputs_and_judges(scale: Scale) -> None:
@@ -91,6 +96,43 @@ def test_a_golden_file_gives_inputs_and_judges(scale: Scale) -> None:
     (directory / "golden.py").write_text("RTOL = 1\n")
     with pytest.raises(ArtifactError, match=r"defines no function generate_inputs\(\)"):
         execute_artifact_dir(directory)
+
+
+def test_a_golden_file_is_written_from_arguments_and_results(scale: Scale, tmp_path: Path) -> None:
+    directory = scale(1)
+    x = torch.randn(5, generator=torch.Generator().manual_seed(3))
+    arguments = {"x": x, "factor": 2.0, "fault": 0}
+    path = write_golden(directory, arguments, {"out": x * 2 + 1}, rtol=1e-4, atol=1e-6)
+    assert path == directory / "golden.py"
+    data = {str(p.relative_to(directory)) for p in directory.rglob("*.pt")}
+    assert data == {"data/in/x.pt", "data/out/out.pt"}
+    golden = GoldenFile.find(directory, CompiledMeta.load(directory).params)
+    assert golden is not None and (golden.rtol, golden.atol) == (1e-4, 1e-6)
+    moved = directory.rename(tmp_path / "moved")
+    assert execute_artifact_dir(moved).passed
+    write_golden(moved, {**arguments, "out": torch.zeros(5)}, {"out": x * 2})
+    with pytest.raises(AssertionError, match="output 'out'"):
+        execute_artifact_dir(moved)
+    write_golden(moved, {**arguments, "factor": float("inf")}, {"out": x * float("inf")})
+    assert execute_artifact_dir(moved).passed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected", "text"),
+    [
+        ({"x": 1, "factor": 2.0}, {"out": 1}, "arguments lacks 'fault'"),
+        ({"x": 1, "factor": 2.0, "fault": 0, "y": 1}, {"out": 1}, "arguments has unknown 'y'"),
+        ({"x": 1, "factor": 2.0, "fault": 0}, {}, "expected lacks 'out'"),
+        ({"x": 1, "factor": 2.0, "fault": 0}, {"out": 1, "x": 1}, "expected has unknown 'x'"),
+    ],
+)
+def test_what_a_golden_file_lacks_is_named(
+    scale: Scale, arguments: dict[str, Any], expected: dict[str, Any], text: str
+) -> None:
+    directory = scale()
+    with pytest.raises(ValueError, match=text):
+        write_golden(directory, arguments, expected)
+    assert not (directory / "golden.py").exists() and not (directory / "data").exists()
 
 
 @pytest.mark.conforms("entry.45")

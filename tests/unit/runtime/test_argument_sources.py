@@ -62,6 +62,16 @@ def test_arguments_are_made_from_specifications() -> None:
     assert torch.equal(arguments_of(specs_of(PARAMS, {"N": 50}))[0], values[0])
 
 
+def test_random_arguments_come_from_the_generator_that_is_given() -> None:
+    state = torch.get_rng_state()
+    specs = specs_of(PARAMS, {"N": 50})
+    made = [arguments_of(specs, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)]
+    assert torch.equal(made[0][0], made[1][0]) and not torch.equal(made[0][0], made[2][0])
+    for index in (4, 5):
+        assert torch.equal(made[0][index], made[1][index])
+    assert torch.equal(torch.get_rng_state(), state)
+
+
 def test_a_specification_says_what_its_tensor_starts_with() -> None:
     given = torch.tensor([1.0, 2.0])
     made = TensorSpec("x", (2,), FP32, given).create_tensor()
@@ -80,7 +90,11 @@ def test_the_script_is_python_with_a_line_for_each_parameter() -> None:
     names: dict[str, object] = {"torch": torch}
     source = ast.unparse(functions["_inline_inputs"])
     exec(source, names)
+    state = torch.get_rng_state()
     values = names["_inline_inputs"]()  # type: ignore[operator]
+    again = names["_inline_inputs"]()  # type: ignore[operator]
+    assert torch.equal(torch.get_rng_state(), state), "it has a generator of its own"
+    assert torch.equal(values[0], again[0]) and torch.equal(values[5], again[5])
     assert [getattr(v, "dtype", v) for v in values] == [
         torch.float32,
         1,

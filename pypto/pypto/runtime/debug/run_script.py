@@ -31,7 +31,7 @@ WORK_DIR = Path(__file__).resolve().parent.parent
 
 def _inline_inputs():
     """The arguments, one a parameter, for a directory without a golden.py."""
-    torch.manual_seed(0)
+    random = torch.Generator().manual_seed(0)
 {extents}    return [
 {inputs}
     ]
@@ -77,8 +77,8 @@ def _input(param: ParamInfo, names: Mapping[str, str]) -> str:
 
 def _filled(shape: str, dtype: DataType) -> str:
     if dtype.is_float:
-        return f"torch.randn({shape}).to(torch.{dtype.torch_name})"
+        return f"torch.randn({shape}, generator=random).to(torch.{dtype.torch_name})"
     if dtype.name == "bool":
-        return f"torch.randint(0, 2, {shape}).to(torch.bool)"
+        return f"torch.randint(0, 2, {shape}, generator=random).to(torch.bool)"
     low = 0 if dtype.is_unsigned else -8
-    return f"torch.randint({low}, 8, {shape}).to(torch.{dtype.torch_name})"
+    return f"torch.randint({low}, 8, {shape}, generator=random).to(torch.{dtype.torch_name})"
