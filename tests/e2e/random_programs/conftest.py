@@ -1,4 +1,4 @@
-"""How much the random programs try, and where they are compiled."""
+"""Lets the tests of this folder share modules."""
 
 from __future__ import annotations
 

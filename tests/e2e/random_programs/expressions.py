@@ -1,84 +1,15 @@
 """Random expressions over tiles and tensor-level values whose results have one right bit pattern.
 
-Floats are whole numbers: every variable holds values of magnitude `LIMIT` or less, and an
-expression knows how large its values can get, so that sums and products are exact in its element
-type and a clamp brings them back before they are bound to a name. Integers wrap, so they may be
-anything.
+Floats are whole numbers, infinite or NaN: every variable holds finite values of magnitude `LIMIT`
+or less, and an expression knows how large they can get, so that sums and products are exact in its
+element type and a clamp brings them back before they are bound to a name. Integers wrap, so they
+may be anything. Truth values are combined and chosen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
-
-from hypothesis import strategies as st
-
-T = TypeVar("T")
-Draw = Callable[[st.SearchStrategy[Any]], Any]
-
-LIMIT = 8
-# Whole numbers of this magnitude and all smaller ones are exact.
-EXACT = {"FP32": 2**24, "FP16": 2**11, "BF16": 2**8}
-
-
-@dataclass(frozen=True)
-class Expression:
-    """Text, and the largest magnitude of its values (of floats)."""
-
-    text: str
-    bound: int = LIMIT
-
-
-@dataclass(frozen=True)
-class Name:
-    """A variable of a tile or a tensor-level value."""
-
-    text: str
-    dtype: str
-
-
-@dataclass
-class Source:
-    """What expressions can be made of at one place of a program."""
-
-    shape: tuple[int, int]
-    names: list[Name]
-    counters: list[str] = field(default_factory=list)
-    # Gives the text of a part of a tensor in global memory, or None if there is none of that type.
-    load: Callable[[str], str | None] = lambda dtype: None
-    tensors: bool = False
-    helper: str = ""
-
-
-class Chooser:
-    """Choices that Hypothesis makes."""
-
-    def __init__(self, draw: Draw) -> None:
-        self.draw = draw
-
-    def pick(self, options: Sequence[T]) -> T:
-        return options[self.number(0, len(options) - 1)]
-
-    def number(self, low: int, high: int) -> int:
-        return int(self.draw(st.integers(low, high)))
-
-    def chance(self, percent: int) -> bool:
-        return self.number(0, 99) >= 100 - percent
-
-
-def is_float(dtype: str) -> bool:
-    return dtype in EXACT
-
-
-def literal(dtype: str, value: int) -> str:
-    return f"{value}.0" if is_float(dtype) else str(value)
-
-
-def clamped(dtype: str, e: Expression) -> Expression:
-    """`e` in `-LIMIT..LIMIT`."""
-    high, low = literal(dtype, LIMIT), literal(dtype, -LIMIT)
-    return Expression(f"pl.minimum(pl.maximum({e.text}, {low}), {high})")
+from choices import EXACT, LIMIT, MODES, Chooser, Expression, Source, clamped, is_float, is_signed
+from choices import literal as number_of
 
 
 class Expressions(Chooser):
@@ -92,10 +23,14 @@ class Expressions(Chooser):
     def any(self, source: Source, dtype: str, depth: int) -> Expression:
         if depth == 0:
             return self.leaf(source, dtype)
-        kinds = [self.binary, self.binary, self.scalar, self.unary, self.by_row, self.by_column]
-        kinds += [self.leaf, self.shape, self.conversion, self.window, self.selection]
-        if not is_float(dtype):
-            kinds += [self.bits, self.bits]
+        kinds = [self.leaf, self.shape, self.conversion, self.window, self.selection]
+        if dtype == "BOOL":
+            kinds += [self.truth, self.truth, self.truth]
+        else:
+            kinds += [self.binary, self.binary, self.scalar, self.unary]
+            kinds += [self.by_row, self.by_column]
+            if not is_float(dtype):
+                kinds += [self.bits, self.bits]
         return self.pick(kinds)(source, dtype, depth)
 
     def small(self, source: Source, dtype: str, depth: int, limit: int) -> Expression:
@@ -109,7 +44,7 @@ class Expressions(Chooser):
         if part is not None:
             options.append(part)
         if not options or self.chance(5):
-            value = literal(dtype, self.number(-LIMIT, LIMIT))
+            value = number_of(dtype, self.number(-LIMIT, LIMIT))
             full = "tensor.full" if source.tensors else "full"
             return Expression(f"pl.{full}({list(source.shape)}, dtype=pl.{dtype}, value={value})")
         return Expression(self.pick(options))
@@ -136,17 +71,19 @@ class Expressions(Chooser):
     def scalar(self, source: Source, dtype: str, depth: int) -> Expression:
         a = self.small(source, dtype, depth, LIMIT)
         number = self.number(1, LIMIT)
-        value = literal(dtype, number)
+        value = number_of(dtype, number)
         forms = [f"pl.add({a.text}, {value})", f"({a.text} - {value})", f"({value} - {a.text})"]
         forms += [f"pl.maximum({a.text}, {value})", f"pl.minimum({a.text}, {value})"]
         if not is_float(dtype):
-            forms.append(f"pl.fmod({a.text}, {value})")
+            forms += [f"pl.fmod({a.text}, {value})", f"pl.div({a.text}, {value})"]
         if self.chance(30):
             return Expression(f"({a.text} * {value})", LIMIT * LIMIT)
         return Expression(self.pick(forms), 2 * LIMIT)
 
     def unary(self, source: Source, dtype: str, depth: int) -> Expression:
         a = self.any(source, dtype, depth - 1)
+        if not is_signed(dtype):
+            return Expression(f"pl.{self.pick(['maximum', 'minimum'])}({a.text}, 100)", a.bound)
         names = ["neg", "abs", "relu"]
         if source.helper and self.chance(20):
             a = self.small(source, dtype, depth, LIMIT)
@@ -160,8 +97,9 @@ class Expressions(Chooser):
         if axis == "row" and not source.tensors:
             scratch = f", pl.create_tile({list(source.shape)}, dtype=pl.{dtype})"
         if not is_float(dtype) or count * LIMIT * 2 > limit or self.chance(60):
+            names = ["max", "min"] + ([] if is_float(dtype) else ["sum", "prod"])
             a = self.any(source, dtype, depth - 1)
-            return Expression(f"pl.{axis}_{self.pick(['max', 'min'])}({a.text}{scratch})", a.bound)
+            return Expression(f"pl.{axis}_{self.pick(names)}({a.text}{scratch})", a.bound)
         a = self.small(source, dtype, depth, LIMIT)
         return Expression(f"pl.{axis}_sum({a.text}{scratch})", LIMIT * count)
 
@@ -188,50 +126,77 @@ class Expressions(Chooser):
 
     def shape(self, source: Source, dtype: str, depth: int) -> Expression:
         a = self.any(source, dtype, depth - 1)
+        between = "neg" if is_signed(dtype) else "not_"
         r, c = source.shape
         if self.chance(50):
             inner = f"pl.reshape({a.text}, [{c}, {r}])"
-            return Expression(f"pl.reshape(pl.abs({inner}), [{r}, {c}])", a.bound)
-        inner = f"pl.neg(pl.transpose({a.text}, 0, 1))"
+            return Expression(f"pl.reshape(pl.{between}({inner}), [{r}, {c}])", a.bound)
+        inner = f"pl.{between}(pl.transpose({a.text}, 0, 1))"
         return Expression(f"pl.transpose({inner}, 0, 1)", a.bound)
 
     def conversion(self, source: Source, dtype: str, depth: int) -> Expression:
-        """From a variable of another type; what is narrowed is small."""
+        """From a variable of another type, by any mode: of quarters, and of large numbers."""
         others = sorted({n.dtype for n in source.names} - {dtype})
         if not others:
             return self.leaf(source, dtype)
-        other = self.pick(others)
-        a = clamped(other, self.any(source, other, depth - 1))
-        return Expression(f"pl.cast({a.text}, pl.{dtype})")
+        other, mode = self.pick(others), self.pick(MODES)
+        shown = f', mode="{mode}"' if self.chance(70) else f", mode={MODES.index(mode)}"
+        a = self.any(source, other, depth - 1)
+        if is_float(other) and not is_float(dtype) and self.chance(60):
+            a = Expression(f"({clamped(other, a).text} * 0.25)")
+            return Expression(f"pl.cast({a.text}, pl.{dtype}{shown})")
+        if other == "INT64" or self.chance(30):
+            a, shown = clamped(other, a), self.pick(["", shown])
+        # Whatever it is rounded to is whole, and less than the next power of two.
+        bound = a.bound if is_float(other) else 2**32
+        return Expression(f"pl.cast({a.text}, pl.{dtype}{shown})", 2 * bound)
 
     def mask(self, source: Source, dtype: str) -> str:
         """Of every element: how a value of that type compares."""
         a, b = self.leaf(source, dtype), self.leaf(source, dtype)
-        other = self.pick([b.text, literal(dtype, self.number(-3, 3))])
+        if dtype == "BOOL":
+            return a.text
+        other = self.pick([b.text, number_of(dtype, self.number(-3, 3))])
         return f"pl.cmp({a.text}, {other}, cmp_type={self.number(0, 5)})"
 
-    def selection(self, source: Source, dtype: str, depth: int) -> Expression:
-        """By a mask, which another type may give."""
+    def any_mask(self, source: Source, dtype: str) -> str:
         mask = self.mask(source, dtype)
         if self.chance(30):
             other = self.mask(source, self.pick(source.names).dtype)
             mask = f"pl.{self.pick(['and_', 'or_', 'xor'])}({mask}, {other})"
-        if self.chance(20):
-            mask = f"pl.not_({mask})"
+        return f"pl.not_({mask})" if self.chance(20) else mask
+
+    def truth(self, source: Source, dtype: str, depth: int) -> Expression:
+        mask = self.any_mask(source, self.pick(source.names).dtype)
+        if self.chance(50):
+            other = self.any(source, dtype, depth - 1).text
+            mask = f"pl.{self.pick(['and_', 'or_', 'xor'])}({mask}, {other})"
+        return Expression(mask)
+
+    def selection(self, source: Source, dtype: str, depth: int) -> Expression:
+        """By a mask, which another type may give."""
+        mask = self.any_mask(source, dtype)
         a, b = self.any(source, dtype, depth - 1), self.leaf(source, dtype)
-        number = literal(dtype, self.number(-LIMIT, LIMIT))
+        number = number_of(dtype, self.number(-LIMIT, LIMIT))
         one, two = self.pick([(a.text, b.text), (a.text, number), (number, a.text)])
         return Expression(f"pl.sel({mask}, {one}, {two})", max(a.bound, LIMIT))
+
+    def start(self, source: Source, last: int) -> str:
+        """An index from 0 to `last`."""
+        scalars = (*source.scalars, *source.counters)
+        if scalars and self.chance(40):
+            return f"({self.pick(scalars)} * {self.number(1, 3)}) % {last + 1}"
+        return str(self.number(0, last))
 
     def window(self, source: Source, dtype: str, depth: int) -> Expression:
         """A part of one value copied into another, or columns exchanged."""
         r, c = source.shape
         a, b = self.leaf(source, dtype), self.any(source, dtype, depth - 1)
         rows, cols = self.number(1, r), self.number(1, c)
-        start = [self.number(0, r - rows), self.number(0, c - cols)]
-        part = f"pl.slice({b.text}, [{rows}, {cols}], {start})"
         if not source.tensors:
-            at = [self.number(0, r - rows), self.number(0, c - cols)]
+            start = f"[{self.start(source, r - rows)}, {self.start(source, c - cols)}]"
+            part = f"pl.slice({b.text}, [{rows}, {cols}], {start})"
+            at = f"[{self.start(source, r - rows)}, {self.start(source, c - cols)}]"
             return Expression(f"pl.assemble({a.text}, {part}, {at})", max(a.bound, b.bound))
         if c == 1:
             return b
@@ -248,4 +213,7 @@ class Expressions(Chooser):
             name = self.pick(["shl", "shr", "and_", "or_", "xor"])
             return Expression(f"pl.{name}({a.text}, {self.number(0, 7)})")
         b = self.any(source, dtype, depth - 1)
+        if self.chance(20):
+            name = self.pick(["shl", "shr"])
+            return Expression(f"pl.{name}({a.text}, pl.and_({b.text}, 7))")
         return Expression(f"pl.{self.pick(['and_', 'or_', 'xor'])}({a.text}, {b.text})")

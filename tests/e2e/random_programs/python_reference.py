@@ -1,55 +1,34 @@
 """What a program of the language means, told by Python and torch alone.
 
 The text is rewritten into plain Python: loops with carried values become assignments around `for`
-and `while`, blocks become loops, and `pl` is a stand-in whose functions work on torch tensors.
-Tiles and tensor-level values are torch tensors that are never written; tensors in global memory
-carry the attribute `memory` and are written in place. A value with a valid region is just that
-region.
+and `while`, blocks become loops, and `pl` is the stand-in of `reference_language.py`.
 """
 
 from __future__ import annotations
 
 import ast
-import contextlib
-import operator
-from collections.abc import Callable, Iterator
-from types import SimpleNamespace
+from collections.abc import Callable
 from typing import Any
 
-import torch
+from approximate import Ball
+from reference_language import language, memory
+from torch import Tensor
 
-Tensor = torch.Tensor
-Memory = Any
-
-DTYPES = {
-    "FP32": torch.float32,
-    "FP16": torch.float16,
-    "BF16": torch.bfloat16,
-    "INT32": torch.int32,
-    "INT16": torch.int16,
-    "INT8": torch.int8,
-}
-# By `cmp_type`.
-COMPARE = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
-
-
-def memory(tensor: Tensor) -> Memory:
-    """`tensor`, as one that lies in global memory."""
-    tensor.memory = True  # type: ignore[attr-defined]
-    return tensor
+# Operators that work on tiles and tensor-level values too.
+OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 
 
 def program(text: str) -> Callable[..., None]:
-    """The method `main` of the class that `text` defines, as a function of torch tensors."""
+    """The function or method `main` of `text`, as a function of what its tensors hold."""
     tree = ast.parse(text)
     tree.body = [s for s in tree.body if isinstance(s, ast.ClassDef | ast.FunctionDef)]
     tree = ast.fix_missing_locations(_Rewriter().visit(tree))
-    scope: dict[str, Any] = {"pl": _language()}
+    scope: dict[str, Any] = {"pl": language()}
     exec(compile(tree, "<reference>", "exec"), scope)
-    main = scope["Random"]().main
+    main = scope["main"] if "main" in scope else scope["Random"]().main
 
     def run(*arguments: object) -> None:
-        main(*(memory(a) if isinstance(a, Tensor) else a for a in arguments))
+        main(*(memory(a) if isinstance(a, Tensor | Ball) else a for a in arguments))
 
     return run
 
@@ -80,6 +59,15 @@ class _Rewriter(ast.NodeTransformer):
             if not isinstance(target, ast.Tuple):
                 node.targets = [ast.Tuple([target], ast.Store())]
         return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        assert node.value is not None
+        return self.visit_Assign(ast.Assign([node.target], node.value))
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        name = OPERATORS.get(type(node.op))
+        return node if name is None else _call(f"operator_{name}", node.left, node.right)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         if not isinstance(node.target, ast.Subscript):
@@ -166,162 +154,3 @@ def _index(index: ast.expr) -> ast.expr:
             item = ast.Call(ast.Name("slice", ast.Load()), ends, [])
         parts.append(item)
     return ast.Tuple(parts, ast.Load())
-
-
-def _language() -> SimpleNamespace:
-    """`pl` for the interpreter."""
-    state = SimpleNamespace(on_core=False, block=0)
-
-    @contextlib.contextmanager
-    def at(**_: object) -> Iterator[None]:
-        before, state.on_core = state.on_core, True
-        yield
-        state.on_core = before
-
-    def spmd(blocks: int, **_: object) -> Iterator[int]:
-        before, state.on_core = state.on_core, True
-        for state.block in range(blocks):
-            yield state.block
-        state.on_core, state.block = before, 0
-
-    @contextlib.contextmanager
-    def manual_scope() -> Iterator[None]:
-        yield
-
-    def part(x: Tensor, index: tuple[Any, ...]) -> Any:
-        found = x[index]
-        if found.ndim == 0:
-            return found.item()
-        return found.clone() if state.on_core or not hasattr(x, "memory") else memory(found)
-
-    def put(x: Tensor, index: tuple[Any, ...], value: Any) -> Tensor:
-        if not hasattr(x, "memory"):
-            x = x.clone()
-        x[index] = value
-        return x
-
-    def window(x: Tensor, offset: list[int], shape: list[int]) -> Tensor:
-        (r, c), (rows, cols) = offset, shape
-        assert 0 <= r <= x.shape[0] - rows and 0 <= c <= x.shape[1] - cols
-        return x[r : r + rows, c : c + cols]
-
-    def load(
-        x: Tensor, offset: list[int], shape: list[int], valid_shape: Any = None, **_: Any
-    ) -> Tensor:
-        found = window(x, offset, valid_shape or shape).clone()
-        found.whole = tuple(shape)  # type: ignore[attr-defined]
-        return found
-
-    def slice_(x: Tensor, shape: list[int], offset: list[int]) -> Tensor:
-        found = window(x, offset, shape)
-        return found.clone() if state.on_core else memory(found)
-
-    def assemble(x: Tensor, source: Tensor, offset: list[int]) -> Tensor:
-        if not hasattr(x, "memory"):
-            x = x.clone()
-        window(x, offset, list(source.shape)).copy_(source)
-        return x
-
-    def store(tile: Tensor, offset: list[int], x: Tensor, atomic: bool = False) -> Tensor:
-        place = window(x, offset, list(tile.shape))
-        place.copy_(place + tile if atomic else tile)
-        return x
-
-    def fillpad(x: Any, pad_value: str) -> Tensor:
-        limits = torch.finfo(x.dtype) if x.dtype.is_floating_point else torch.iinfo(x.dtype)
-        fill = 0 if pad_value == "zero" else getattr(limits, pad_value)
-        whole = torch.full(x.whole, fill, dtype=x.dtype)
-        whole[: x.shape[0], : x.shape[1]] = x
-        return whole
-
-    def full(shape: list[int], dtype: torch.dtype, value: float = 0) -> Tensor:
-        return torch.full(shape, value, dtype=dtype)
-
-    def matmul(a: Tensor, b: Tensor, a_trans: bool = False, b_trans: bool = False) -> Tensor:
-        wide = torch.int32 if a.dtype == torch.int8 else torch.float32
-        a, b = a.to(wide), b.to(wide)
-        return (a.t() if a_trans else a) @ (b.t() if b_trans else b)
-
-    def like(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        """Results have the type of the first operand."""
-        return lambda x, *rest: f(x, *rest).to(x.dtype)
-
-    def number(x: Tensor, value: Any) -> Tensor:
-        return value if isinstance(value, Tensor) else torch.full_like(x, value)
-
-    def sel(mask: Tensor, x: Any, y: Any) -> Tensor:
-        dtype = x.dtype if isinstance(x, Tensor) else y.dtype
-        return torch.where(mask, x, y).to(dtype)
-
-    binary: dict[str, Callable[..., Tensor]] = {
-        "add": lambda x, y: x + y,
-        "sub": lambda x, y: x - y,
-        "mul": lambda x, y: x * y,
-        "maximum": lambda x, y: torch.maximum(*torch.broadcast_tensors(x, number(x, y))),
-        "minimum": lambda x, y: torch.minimum(*torch.broadcast_tensors(x, number(x, y))),
-        "fmod": torch.fmod,
-        "and_": lambda x, y: x & y,
-        "or_": lambda x, y: x | y,
-        "xor": lambda x, y: x ^ y,
-        "shl": lambda x, y: x << y,
-        "shr": lambda x, y: x >> y,
-    }
-    functions: dict[str, Any] = {name: like(f) for name, f in binary.items()}
-    for axis in ("row", "col"):
-        for short, name in (
-            ("add",) * 2,
-            ("sub",) * 2,
-            ("mul",) * 2,
-            ("max", "maximum"),
-            ("min", "minimum"),
-        ):
-            functions[f"{axis}_expand_{short}"] = functions[name]
-        dim = 1 if axis == "row" else 0
-        functions[f"{axis}_sum"] = like(lambda x, scratch=None, dim=dim: x.sum(dim, keepdim=True))
-        functions[f"{axis}_max"] = like(lambda x, scratch=None, dim=dim: x.amax(dim, keepdim=True))
-        functions[f"{axis}_min"] = like(lambda x, scratch=None, dim=dim: x.amin(dim, keepdim=True))
-        functions[f"{axis}_expand"] = lambda x, y: y.expand_as(x).clone()
-    return SimpleNamespace(
-        **functions,
-        **DTYPES,
-        Level=SimpleNamespace(CORE_GROUP=0),
-        Mem=SimpleNamespace(Mat=0, Left=0, Right=0, Vec=0),
-        PadValue=SimpleNamespace(zero="zero", min="min", max="max"),
-        AtomicType=SimpleNamespace(Add=True),
-        tile=SimpleNamespace(get_block_idx=lambda: state.block),
-        tensor=SimpleNamespace(full=full),
-        full=full,
-        create_tile=full,
-        range=range,
-        parallel=range,
-        unroll=range,
-        pipeline=lambda *bounds, stage: range(*bounds),
-        at=at,
-        spmd=spmd,
-        manual_scope=manual_scope,
-        part=part,
-        put=put,
-        load=load,
-        slice=slice_,
-        assemble=assemble,
-        store=store,
-        fillpad=fillpad,
-        matmul=matmul,
-        move=lambda x, space: x,
-        read=lambda x, offset: x[tuple(offset)].item(),
-        min=min,
-        max=max,
-        neg=lambda x: -x,
-        abs=torch.abs,
-        relu=torch.relu,
-        cmp=lambda x, y, cmp_type: COMPARE[cmp_type](x, y),
-        sel=sel,
-        not_=torch.bitwise_not,
-        cast=lambda x, dtype, mode="round": x.to(dtype),
-        reshape=lambda x, shape: x.reshape(shape),
-        transpose=lambda x, a, b: x.transpose(a, b),
-        concat=lambda x, y: torch.cat((x, y), 1),
-        create_tensor=lambda shape, dtype, init_value: memory(
-            torch.full(shape, init_value, dtype=dtype)
-        ),
-    )
