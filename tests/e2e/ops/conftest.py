@@ -54,9 +54,16 @@ def _type(value: object) -> TensorType | ScalarType:
     return TensorType(tuple(DynDim(d) if isinstance(d, str) else d for d in shape), dtype)
 
 
+def _read_back(program: Program) -> None:
+    assert_structural_equal(pl.parse(program.as_python()), program)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def programs_read_back() -> Iterator[None]:
-    """Verifies every program of these tests after each pass, and reads its text back there."""
+    """Verifies the programs of these tests after each pass, and reads their first and last text back.
+
+    The texts between are read back where whole programs and single passes are tested.
+    """
     lower = driver.lower
 
     def checked(
@@ -65,12 +72,10 @@ def programs_read_back() -> Iterator[None]:
         observe: PassObserver | None = None,
         verification: VerificationLevel = VerificationLevel.EVERY_PASS,
     ) -> Program:
-        def see(index: int, name: str, seen: Program) -> None:
-            assert_structural_equal(pl.parse(seen.as_python()), seen)
-            if observe is not None:
-                observe(index, name, seen)
-
-        return lower(program, target, see, VerificationLevel.EVERY_PASS)
+        _read_back(program)
+        lowered = lower(program, target, observe, VerificationLevel.EVERY_PASS)
+        _read_back(lowered)
+        return lowered
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "lower", checked)

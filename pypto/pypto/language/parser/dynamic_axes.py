@@ -28,13 +28,16 @@ def dynamic_axes(source: FunctionSource) -> Mapping[str, Mapping[int, str]]:
     Those that annotations make dynamic are not among them. Raises a :class:`ParserError` for a
     ``bind_dynamic`` statement that means nothing.
     """
-    return _axes(source, ())
+    return _axes(source, {})
 
 
-def _axes(source: FunctionSource, callers: tuple[FunctionSource, ...]) -> Axes:
-    found = _cascaded(source, (*callers, source))
+def _axes(source: FunctionSource, known: dict[FunctionSource, Axes | None]) -> Axes:
+    """`dynamic_axes`; `known` has each function's axes, None while they are being looked for."""
+    known[source] = None
+    found = _cascaded(source, known)
     for name, axes in _bound(source).items():
         found.setdefault(name, {}).update(axes)
+    known[source] = found
     return found
 
 
@@ -67,22 +70,27 @@ def _bound(source: FunctionSource) -> Axes:
     return found
 
 
-def _cascaded(source: FunctionSource, callers: tuple[FunctionSource, ...]) -> Axes:
+def _cascaded(source: FunctionSource, known: dict[FunctionSource, Axes | None]) -> Axes:
     """What calls of kernel functions say of parameters whose shape is left open."""
     try:
         own = {param.name for param in read_signature(source) if _is_open(param)}
     except ParserError:
         return {}  # to be reported by whoever parses the function
+    if not own:
+        return {}
     own -= _replaced(source)
     groups = _Groups()
     for node in ast.walk(source.tree):
         callee = _callee(source, node)
-        if callee is None or callee in callers:
+        if callee is None:
             continue
         try:
-            params, inner = read_signature(callee), _axes(callee, callers)
+            params = read_signature(callee)
+            inner = known[callee] if callee in known else _axes(callee, known)
         except ParserError:
             continue
+        if inner is None:
+            continue  # it calls itself, which whoever parses it reports
         # One symbol is one extent within a call, and another one at the next call.
         first: dict[str, _Axis] = {}
         for param, name in _arguments(node, params):
