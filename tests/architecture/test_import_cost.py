@@ -67,3 +67,11 @@ def test_no_module_is_loaded_under_its_source_directory(statement: str) -> None:
     """``store.pypto_store`` beside ``pypto_store`` would make two classes of every error."""
     loaded = _loaded_after(statement)
     assert not {name for name in loaded if name.startswith(("store.", "toolchains.", "tests."))}
+
+
+def test_declaring_a_kernel_loads_no_compiler() -> None:
+    """A request that an artifact answers parses nothing, so its process pays for no parser."""
+    loaded = _loaded_after("import pypto.language as pl; pl.jit")
+    kept_out = ("pypto.language.parser", "pypto.ir.ops", "pypto.ir.verifier", "pypto.ir.passes")
+    kept_out += ("pypto.codegen", "pypto.compiler")
+    assert not {name for name in loaded if name.startswith(kept_out)}

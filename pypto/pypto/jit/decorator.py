@@ -27,8 +27,6 @@ from pypto.jit.source import SourceCapture, SourceSnapshot
 from pypto.jit.specialization import Specialization
 from pypto.jit.statistics import Counter
 from pypto.jit.surroundings import Surroundings, read_surroundings
-from pypto.language.parser.dynamic_axes import dynamic_axes
-from pypto.language.parser.signature import read_signature
 from pypto.language.source import FunctionSource, KernelFunction
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.config_argument import run_config
@@ -237,6 +235,10 @@ class JITFunction(Declared, KernelFunction):
         if known is not None and snapshot.digest is not None:
             found = known.signature(snapshot.digest, snapshot.assumed)
         if found is None:
+            # What the facts of the text answer needs no parser.
+            from pypto.language.parser.dynamic_axes import dynamic_axes
+            from pypto.language.parser.signature import read_signature
+
             found = KnownSignature(read_signature(snapshot.entry), dynamic_axes(snapshot.entry))
         signature = Signature(
             self.__name__, found.params, snapshot.defaults, found.dynamic, snapshot.attributes()

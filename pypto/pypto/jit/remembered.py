@@ -33,8 +33,6 @@ from pypto.ir.nodes import Dim, Direction, DynDim, ScalarType, TensorLayout, Ten
 from pypto.jit.names import NameUse, TextFacts
 from pypto.jit.parsed import KnownText, ParsedFunction
 from pypto.jit.source import SourceSnapshot
-from pypto.language.parser.dynamic_axes import dynamic_axes
-from pypto.language.parser.signature import read_signature
 from pypto.language.source import ParamAnnotation, ParamCategory
 from pypto_store.digest import Digest
 from pypto_toolchains.records import ProbeRecords, sealed, unsealed
@@ -101,6 +99,9 @@ class TextMemory:
                 continue
             name = _text_name(parsed.code.co_name, parsed.lines)
             records.save(name, _encode(version, name, _told_text(parsed)))
+        from pypto.language.parser.dynamic_axes import dynamic_axes
+        from pypto.language.parser.signature import read_signature
+
         told = _told_signature(read_signature(snapshot.entry), dynamic_axes(snapshot.entry))
         name = _signature_name(digest)
         records.save(name, _encode(version, name, told))

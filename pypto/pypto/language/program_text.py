@@ -5,12 +5,19 @@ from __future__ import annotations
 import itertools
 import linecache
 import os
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType
 
 from pypto.ir.nodes import Function, Program
 
 _COUNT = itertools.count(1)
+
+_KEPT_AFTER_ERRORS = 32
+# By what name each is in linecache, the oldest first.
+_FAILED: deque[str] = deque()
 
 
 def parse(code: str, filename: str | None = None) -> Program | Function:
@@ -36,13 +43,37 @@ def loads(path: str | os.PathLike[str]) -> Program | Function:
     return parse(file.read_text(encoding="utf-8"), str(file))
 
 
+@contextmanager
+def _shown_lines(code: str, shown: str) -> Iterator[None]:
+    """Have the text where decorators look for what they decorate, as tracebacks do.
+
+    It is taken back when all is decorated: whoever parses text after text keeps none of them. After
+    an error it stays for the traceback, until as many more have failed as are kept.
+    """
+    before = linecache.cache.get(shown)
+    entry = (len(code), None, code.splitlines(keepends=True), shown)
+    linecache.cache[shown] = entry
+    try:
+        yield
+    except BaseException:
+        _FAILED.append(shown)
+        if len(_FAILED) > _KEPT_AFTER_ERRORS:
+            linecache.cache.pop(_FAILED.popleft(), None)
+        raise
+    # Another thread may have put another text under the name.
+    if linecache.cache.get(shown) is entry:
+        if before is None:
+            del linecache.cache[shown]
+        else:
+            linecache.cache[shown] = before
+
+
 def _executed(module: CodeType, code: str, shown: str) -> Program | Function:
     from pypto.language.program_style import InlineFunction
 
-    # Decorators look for the text of what they decorate where tracebacks do.
-    linecache.cache[shown] = (len(code), None, code.splitlines(keepends=True), shown)
     names: dict[str, object] = {"__name__": "pypto_parsed", "__file__": shown}
-    exec(module, names)  # noqa: S102 - a program's text is a module of the user's
+    with _shown_lines(code, shown):
+        exec(module, names)  # noqa: S102 - a program's text is a module of the user's
     # One program may have several names.
     programs = list({id(v): v for v in names.values() if isinstance(v, Program)}.values())
     if len(programs) == 1:

@@ -22,8 +22,12 @@ if TYPE_CHECKING:
         StackedDeviceTensor,
         execute_distributed_compiled,
     )
-    from pypto.runtime.host import ensure_pto_isa_root, pto_isa_include_dir
-    from pypto.runtime.log import configure_log, log_level
+    from pypto.runtime.host import (
+        configure_log,
+        ensure_pto_isa_root,
+        log_level,
+        pto_isa_include_dir,
+    )
     from pypto.runtime.run_result import RunResult
     from pypto.runtime.runner import execute_compiled
     from pypto.runtime.specs import ScalarSpec, TensorSpec
@@ -75,11 +79,11 @@ _LAZY = {
     "TraceSpan": "pypto.runtime.trace",
     "Worker": "pypto.runtime.worker",
     "benchmark": "pypto.runtime.timing",
-    "configure_log": "pypto.runtime.log",
+    "configure_log": "pypto.runtime.host",
     "ensure_pto_isa_root": "pypto.runtime.host",
     "execute_compiled": "pypto.runtime.runner",
     "execute_distributed_compiled": "pypto.runtime.distributed",
-    "log_level": "pypto.runtime.log",
+    "log_level": "pypto.runtime.host",
     "pto_isa_include_dir": "pypto.runtime.host",
 }
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 
 from pypto.backend import PLATFORMS, target_of
-from pypto.runtime.log import LEVELS, configure_log
+from pypto.runtime.host import configure_log
+from pypto.runtime.log import LEVELS
 from pypto.runtime.run_config import RunConfig
 
 

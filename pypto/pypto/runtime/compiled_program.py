@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from pypto.backend import BackendType, target_for, target_of
 from pypto.ir.distributed_compiled_program import refuse_distributed
 from pypto.ir.nodes import Program as IrProgram
-from pypto.ir.verifier import Form, verify
 from pypto.runtime.arguments import Signature
 from pypto.runtime.chips import shared_chip
 from pypto.runtime.compiled_meta import CompiledMeta
@@ -25,9 +24,8 @@ from pypto.runtime.config_argument import run_config
 from pypto.runtime.directory_kind import DirectoryKind, kind_of
 from pypto.runtime.dispatch import Dispatcher, RecordingDispatcher
 from pypto.runtime.errors import ArtifactError, SourceMap
-from pypto.runtime.host import host_compilers
+from pypto.runtime.host import host_compilers, process_log
 from pypto.runtime.loader import load_binaries
-from pypto.runtime.log import tell
 from pypto.runtime.options import RunOptions
 from pypto.runtime.run_config import RunConfig
 from pypto.runtime.storage import OutputDirectory, ProgramStorage
@@ -189,6 +187,8 @@ class CompiledProgram:
         Raises VerifyError naming what breaks a rule, FileNotFoundError where there is no dump,
         ParserError for one that was edited into no program.
         """
+        from pypto.ir.verifier import Form, verify
+
         verify(self._dumped() if self.program is None else self.program, Form.FRONTEND)
 
     def _dumped(self) -> IrProgram:
@@ -316,7 +316,9 @@ class CompiledProgram:
                 )
             self._loaded[platform] = program
             seconds = time.perf_counter() - begin
-            tell("timing", "%s was made ready for %s in %.3f s", self, platform, seconds)
+            process_log().tell(
+                "timing", "%s was made ready for %s in %.3f s", self, platform, seconds
+            )
         return program
 
     def __fspath__(self) -> str:

@@ -11,6 +11,7 @@ from pypto.backend import RuntimeKind
 from pypto.runtime.cpu_level import host_level
 from pypto.runtime.errors import ToolchainUnavailable
 from pypto.runtime.kernel_compiler import KernelCompiler
+from pypto.runtime.log import RuntimeLog
 from pypto.runtime.sdk import Sdk, SdkError, default_sdk_root
 from pypto.runtime.storage import CompilerFactory
 from pypto.runtime.tool_commands import DeclaredTools, MachineTools, Tools
@@ -39,6 +40,30 @@ def build_parent(environ: Mapping[str, str], cwd: str | Path) -> Path:
 def environment() -> Mapping[str, str]:
     """The process's environment as it is now, for code below this edge."""
     return dict(os.environ)
+
+
+@functools.cache
+def process_log() -> RuntimeLog:
+    """The runtime's log of this process: like `logging` itself, there is one."""
+    return RuntimeLog(environment)
+
+
+def configure_log(level: str | None, *, sync_pypto: bool = False) -> None:
+    """Write the runtime's records from ``level`` on to standard error.
+
+    The levels are debug, info, timing, warn, error and null, which writes nothing. ``None`` leaves
+    it to ``PYPTO_RUNTIME_LOG`` again. With ``sync_pypto`` the same holds for all of pypto. Raises
+    ValueError for another level.
+    """
+    process_log().configure(level, sync_pypto=sync_pypto)
+
+
+def log_level() -> str | None:
+    """The level in force: the configured one, else the environment's, else None.
+
+    Raises ValueError where ``PYPTO_RUNTIME_LOG`` decides and is no level.
+    """
+    return process_log().level()
 
 
 @functools.cache

@@ -247,10 +247,10 @@ def recorder(
     dfx: DfxOptions, directory: Path, kernels: Sequence[str], platform: str, runtime: str
 ) -> Recorder:
     """Writes what ``dfx`` asks for into ``dfx_outputs`` of ``directory`` after each run."""
-    from pypto.runtime.log import tell
+    from pypto.runtime.host import process_log
 
     def write(record: Record) -> None:
         RecordedRun(record, kernels, platform, runtime).write(dfx, directory / DIRECTORY)
-        tell("info", "records of the run are in %s", directory / DIRECTORY)
+        process_log().tell("info", "records of the run are in %s", directory / DIRECTORY)
 
     return write

@@ -165,11 +165,6 @@ class Sdk:
         return target
 
     @property
-    def isa_pin(self) -> Path:
-        """The file that names the revision of the instruction set headers."""
-        return self.root / "pto_isa.pin"
-
-    @property
     def ptoas(self) -> Path:
         """The bundled assembler."""
         return self.root / "bin" / "ptoas"

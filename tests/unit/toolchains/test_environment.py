@@ -24,7 +24,6 @@ MAY_TOUCH_THE_PROCESS = {
     "pypto/jit/live.py",
     "pypto/jit/surroundings.py",
     "pypto/runtime/host.py",
-    "pypto/runtime/log.py",
     "pypto_store/__main__.py",
 }
 

@@ -30,6 +30,13 @@
 
 namespace pypto_rt {
 
+// A library that was built for another version is refused when it is loaded. Raise it with every
+// change of what this header, pto_orchestration_api.h or the operations called through them mean.
+//   1  kernel_entry, tensors, scalars, one core for each task
+//   2  the orchestration's context names the statement that is executed
+//   3  a task runs on up to three cores (submit takes MixedKernels); sub_block_id
+//   4  tasks in blocks, tensors to dump, manual scopes
+//   5  single elements are read and written by the orchestration, which waits for tasks
 inline constexpr uint32_t kAbiVersion = 5;
 inline constexpr int kMaxKernelTensors = 32;
 inline constexpr int kMaxKernelScalars = 16;

@@ -34,8 +34,7 @@ from pypto.language.source import (
 class Methods:
     """What ``self`` is in a method: the functions of its program, by name."""
 
-    def __init__(self, program: str, sources: Mapping[str, FunctionSource]) -> None:
-        self._program = program
+    def __init__(self, sources: Mapping[str, FunctionSource]) -> None:
         self._sources = sources
 
     def __getattr__(self, name: str) -> FunctionSource:
@@ -54,7 +53,7 @@ def parse_class(name: str, methods: Sequence[FunctionSource], *, strict_ssa: boo
     Raises a :class:`ParserError` that points into the user's file.
     """
     sources: dict[str, FunctionSource] = {}
-    siblings = Methods(name, sources)
+    siblings = Methods(sources)
     for method in methods:
         sources[method.name] = replace(
             method,
