@@ -18,6 +18,7 @@ from pypto.ir.nodes import (
     TileType,
     Var,
 )
+from pypto.ir.ops import OPS
 from pypto.ir.passes.rewrite import bindings, walk
 
 # What one task carries, and what a whole program takes.
@@ -28,7 +29,7 @@ MAX_ENTRY_SCALARS = 128
 
 # What a kernel may ask about where it runs, and the field of the runtime's that says it.
 PLACES: Mapping[str, str] = MappingProxyType(
-    {"tile.get_block_idx": "block_idx", "tile.get_block_num": "block_num"}
+    {name: spec.place for name, spec in OPS.items() if spec.place}
 )
 
 _CUBE_SPACES = (MemorySpace.Mat, MemorySpace.Left, MemorySpace.Right, MemorySpace.Acc)

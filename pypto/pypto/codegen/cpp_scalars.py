@@ -7,13 +7,12 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from pypto.ir.dtypes import BF16, FP16, DataType
 from pypto.ir.errors import CompileError
 from pypto.ir.nodes import Op, ScalarType
+from pypto.ir.ops import OPS
 from pypto.ir.typing_rules import CAST_MODES, type_of
 
 
@@ -253,42 +252,6 @@ HELPERS: tuple[Helper, ...] = (
     _ELEMENT,
 )
 
-_WRAPPING = "wrapped<$T>(static_cast<uint64_t>($0) {} static_cast<uint64_t>($1))"
-
-# By operation: the expression for integers and truth values, and the one for floats.
-_EXPRESSIONS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "scalar.add": (_WRAPPING.format("+"), "$0 + $1"),
-        "scalar.sub": (_WRAPPING.format("-"), "$0 - $1"),
-        "scalar.mul": (_WRAPPING.format("*"), "$0 * $1"),
-        "scalar.floordiv": ("floor_div<$T>($0, $1)", ""),
-        "scalar.mod": ("floor_mod<$T>($0, $1)", ""),
-        "scalar.truediv": ("", "$0 / $1"),
-        "scalar.pow": ("whole_power<$T>($0, $1)", "pypto_rt::float_power($0, $1)"),
-        "scalar.min": ("$0 < $1 ? $0 : $1", "$0 < $1 || $0 != $0 ? $0 : $1"),
-        "scalar.max": ("$0 > $1 ? $0 : $1", "$0 > $1 || $0 != $0 ? $0 : $1"),
-        "scalar.bitand": ("static_cast<$T>($0 & $1)", ""),
-        "scalar.bitor": ("static_cast<$T>($0 | $1)", ""),
-        "scalar.bitxor": ("static_cast<$T>($0 ^ $1)", ""),
-        "scalar.shl": ("shifted_left<$T>($0, $1)", ""),
-        "scalar.shr": ("shifted_right<$T>($0, $1)", ""),
-        "scalar.eq": ("$0 == $1", "$0 == $1"),
-        "scalar.ne": ("$0 != $1", "$0 != $1"),
-        "scalar.lt": ("$0 < $1", "$0 < $1"),
-        "scalar.le": ("$0 <= $1", "$0 <= $1"),
-        "scalar.gt": ("$0 > $1", "$0 > $1"),
-        "scalar.ge": ("$0 >= $1", "$0 >= $1"),
-        "scalar.and": ("$0 && $1", ""),
-        "scalar.or": ("$0 || $1", ""),
-        "scalar.not": ("!$0", ""),
-        "scalar.neg": ("wrapped<$T>(0 - static_cast<uint64_t>($0))", "-$0"),
-    }
-)
-
-
-# Operations that have no result for some operands.
-ENDS_THE_RUN = frozenset({"scalar.floordiv", "scalar.mod", "scalar.pow"})
-
 
 def cpp_type(dtype: DataType) -> str:
     """The type in which orchestration code holds a scalar."""
@@ -316,7 +279,8 @@ def cpp_expression(op: Op, values: tuple[str, ...]) -> str:
         if source.is_float and not target.is_float:
             return f"to_integer<{target.cpp}>({values[0]})"
         return f"static_cast<{target.cpp}>({values[0]})"
-    expression = _EXPRESSIONS[op.op][source.is_float]
+    spec = OPS[op.op]
+    expression = spec.float_cpp if source.is_float else spec.cpp
     assert expression, f"{op.op} on {source}"
     expression = expression.replace("$T", target.cpp)
     for index, value in enumerate(values):

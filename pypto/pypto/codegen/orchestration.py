@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pypto.codegen.abi import KernelAbi
-from pypto.codegen.cpp_scalars import ENDS_THE_RUN, HELPERS, cpp_expression, cpp_type
+from pypto.codegen.cpp_scalars import HELPERS, cpp_expression, cpp_type
 from pypto.codegen.dispatch import Dispatch
 from pypto.codegen.literals import cpp_literal
 from pypto.codegen.names import Names, identifier
@@ -32,6 +32,7 @@ from pypto.ir.nodes import (
     Var,
     While,
 )
+from pypto.ir.ops import OPS
 from pypto.ir.passes.aliases import written_positions
 from pypto.ir.passes.rewrite import blocks
 from pypto.ir.typing_rules import type_of
@@ -145,37 +146,42 @@ class _Writer:
             return
         assert op.result is not None
         if op.op.startswith("scalar."):
-            assert isinstance(op.result.type, ScalarType)
-            expression = cpp_expression(op, tuple(self._value(o) for o in op.operands))
-            if op.op in ENDS_THE_RUN:
-                self._at(op.span)
-            type_ = cpp_type(op.result.type.dtype)
-            self._line(f"const {type_} {self._new('s', op.result)} = {expression};")
-        elif op.op == "tensor.dim":
-            tensor, axis = self._value(op.operands[0]), op.attrs["axis"]
-            name = self._new("s", op.result)
-            self._line(f"const int64_t {name} = static_cast<int64_t>({tensor}.shapes[{axis}]);")
-        elif op.op == "task.none":
-            self._line(f"const TaskId {self._new('task', op.result)}{{}};")
-        elif op.op == "array.create":
-            self._line(created_array(op, self._new("a", op.result)))
-        elif op.op == "array.read":
-            self._read_array(op)
-        elif op.op in ("tensor.read", "tensor.write"):
-            self._write_element(op)
-        elif op.op == "tensor.create":
-            self._write_create(op)
-        elif op.op == "tensor.reshape":
-            self._write_reshape(op)
-        elif op.op == "tensor.view":
-            self._write_view(op)
-        else:
-            raise CompileError(
-                f"Misplaced tensor op '{op.op}' in Orchestration function (should be inside "
-                "InCore block): put it inside `with pl.at(level=pl.Level.CORE_GROUP):` or into a "
-                "@pl.jit.incore function",
-                op.span,
-            )
+            self._write_scalar(op, op.result)
+            return
+        match op.op:
+            case "tensor.dim":
+                tensor, axis = self._value(op.operands[0]), op.attrs["axis"]
+                name = self._new("s", op.result)
+                self._line(f"const int64_t {name} = static_cast<int64_t>({tensor}.shapes[{axis}]);")
+            case "task.none":
+                self._line(f"const TaskId {self._new('task', op.result)}{{}};")
+            case "array.create":
+                self._line(created_array(op, self._new("a", op.result)))
+            case "array.read":
+                self._read_array(op)
+            case "tensor.read" | "tensor.write":
+                self._write_element(op)
+            case "tensor.create":
+                self._write_create(op)
+            case "tensor.reshape":
+                self._write_reshape(op)
+            case "tensor.view":
+                self._write_view(op)
+            case _:
+                raise CompileError(
+                    f"Misplaced tensor op '{op.op}' in Orchestration function (should be inside "
+                    "InCore block): put it inside `with pl.at(level=pl.Level.CORE_GROUP):` or into "
+                    "a @pl.jit.incore function",
+                    op.span,
+                )
+
+    def _write_scalar(self, op: Op, result: Var) -> None:
+        assert isinstance(result.type, ScalarType)
+        expression = cpp_expression(op, tuple(self._value(o) for o in op.operands))
+        if OPS[op.op].faults:
+            self._at(op.span)
+        type_ = cpp_type(result.type.dtype)
+        self._line(f"const {type_} {self._new('s', result)} = {expression};")
 
     def _write_element(self, op: Op) -> None:
         """Read or write one element; the run waits for the tasks that use it."""

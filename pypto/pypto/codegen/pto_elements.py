@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pypto.codegen.pto_tiles import Emitter
 from pypto.ir.nodes import Op, Operand, TensorType, TileType, Var
+from pypto.ir.ops import OPS
 
 if TYPE_CHECKING:
     from pypto.codegen.pto_kernel import KernelWriter
@@ -18,16 +19,12 @@ def _read(writer: KernelWriter, op: Op) -> None:
     place, type_ = _place(writer, op.operands[0], op.operands[1:])
     name = writer.bind(op.result)
     dtype = writer.type(op.result)
-    writer.text.line(f"{name} = pto.load_scalar {place} : {type_} -> {dtype}", op.span)
+    writer.text.line(f"{name} = pto.{OPS[op.op].mnemonic} {place} : {type_} -> {dtype}", op.span)
 
 
 def _write(writer: KernelWriter, op: Op) -> None:
-    *at, value = op.operands
-    place, type_ = _place(writer, at[0], at[1:])
-    dtype = writer.type(value)
-    writer.text.line(
-        f"pto.store_scalar {writer.scalar(value)}, {place} : {dtype}, {type_}", op.span
-    )
+    container, *indices, value = op.operands
+    _store_scalar(writer, op, container, indices, value)
 
 
 def _tile_write(writer: KernelWriter, op: Op) -> None:
@@ -37,16 +34,20 @@ def _tile_write(writer: KernelWriter, op: Op) -> None:
     if writer.address(op) == writer.address_of(source):
         writer.alias(op.result, source)
     else:
-        before = writer.tile(source), writer.type(source)
+        copied = f"ins({writer.tile(source)} : {writer.type(source)})"
         copy = writer.define(op.result, writer.address(op), writer.valid(source))
-        writer.text.line(
-            f"pto.tmov ins({before[0]} : {before[1]}) outs({copy} : {writer.type(op.result)})",
-            op.span,
-        )
-    place, type_ = _place(writer, op.result, indices)
+        out = f"outs({copy} : {writer.type(op.result)})"
+        writer.text.line(f"pto.{OPS['tile.move'].mnemonic} {copied} {out}", op.span)
+    _store_scalar(writer, op, op.result, indices, value)
+
+
+def _store_scalar(
+    writer: KernelWriter, op: Op, container: Operand, indices: list[Operand], value: Operand
+) -> None:
+    place, type_ = _place(writer, container, indices)
+    types = f"{writer.type(value)}, {type_}"
     writer.text.line(
-        f"pto.store_scalar {writer.scalar(value)}, {place} : {writer.type(value)}, {type_}",
-        op.span,
+        f"pto.{OPS[op.op].mnemonic} {writer.scalar(value)}, {place} : {types}", op.span
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pypto.codegen.abi import PLACES
 from pypto.ir.dtypes import INDEX, DataType
 from pypto.ir.nodes import AtomicType, Const, Op, Operand, TileType, Var
 from pypto.ir.ops import OPS
@@ -36,7 +35,6 @@ def _instruction(
     sources: tuple[Operand, ...],
     valid: Valid,
     *,
-    mnemonic: str = "",
     attribute: str = "",
     pad: str = "",
 ) -> None:
@@ -46,7 +44,7 @@ def _instruction(
     types = ", ".join(writer.type(o) for o in sources)
     target = writer.define(result, writer.address(op), valid, pad)
     writer.text.line(
-        f"pto.{mnemonic or OPS[op.op].mnemonic} ins({names} : {types}) "
+        f"pto.{OPS[op.op].mnemonic} ins({names} : {types}) "
         f"outs({target} : {writer.type(result)}){attribute}",
         op.span,
     )
@@ -63,13 +61,11 @@ def _elementwise(writer: KernelWriter, op: Op) -> None:
 def _reversed_scalar(writer: KernelWriter, op: Op) -> None:
     """A scalar on the left, which these instructions take first."""
     *mask, tile, scalar = op.operands
-    mnemonic = {"tile.rsubs": "tsubs", "tile.rdivs": "tdivs", "tile.rsels": "tsels"}[op.op]
-    _instruction(writer, op, (*mask, scalar, tile), writer.valid(_var(tile)), mnemonic=mnemonic)
+    _instruction(writer, op, (*mask, scalar, tile), writer.valid(_var(tile)))
 
 
 def _selected(writer: KernelWriter, op: Op) -> None:
-    valid = writer.valid(_var(op.operands[1]))
-    _instruction(writer, op, op.operands, valid, mnemonic=OPS[op.op].mnemonic or "tsels")
+    _instruction(writer, op, op.operands, writer.valid(_var(op.operands[1])))
 
 
 def _compared(writer: KernelWriter, op: Op) -> None:
@@ -79,25 +75,23 @@ def _compared(writer: KernelWriter, op: Op) -> None:
     _instruction(writer, op, op.operands, writer.valid(_var(op.operands[0])), attribute=attribute)
 
 
-def _row_reduction(writer: KernelWriter, op: Op) -> None:
-    rows, _ = writer.valid(_var(op.operands[0]))
-    _instruction(writer, op, op.operands, (rows, None))
-
-
-def _col_reduction(writer: KernelWriter, op: Op) -> None:
-    _, cols = writer.valid(_var(op.operands[0]))
-    _instruction(writer, op, op.operands, (None, cols))
+def _reduction(writer: KernelWriter, op: Op) -> None:
+    reduction = OPS[op.op].reduces
+    assert reduction is not None
+    rows, cols = writer.valid(_var(op.operands[0]))
+    valid = (rows, None) if reduction.axis == 1 else (None, cols)
+    _instruction(writer, op, op.operands, valid)
 
 
 def _transpose(writer: KernelWriter, op: Op) -> None:
     rows, cols = writer.valid(_var(op.operands[0]))
-    _instruction(writer, op, op.operands, (cols, rows), mnemonic="ttrans")
+    _instruction(writer, op, op.operands, (cols, rows))
 
 
 def _fillpad(writer: KernelWriter, op: Op) -> None:
     pad = op.attrs["pad"]
     assert isinstance(pad, str)
-    _instruction(writer, op, op.operands, (None, None), mnemonic="tfillpad", pad=pad)
+    _instruction(writer, op, op.operands, (None, None), pad=pad)
 
 
 def _expand(writer: KernelWriter, op: Op) -> None:
@@ -123,11 +117,11 @@ def _matmul_init(writer: KernelWriter, op: Op) -> None:
     text.line(f"scf.if {writer.scalar(condition)} {{")
     with text.block():
         ins = f"{', '.join(names[1:])} : {', '.join(types[1:])}"
-        text.line(f"pto.tmatmul ins({ins}) {out}", op.span)
+        text.line(f"pto.{OPS['tile.matmul'].mnemonic} ins({ins}) {out}", op.span)
     text.line("} else {")
     with text.block():
         ins = f"{', '.join(names)} : {', '.join(types)}"
-        text.line(f"pto.tmatmul.acc ins({ins}) {out}", op.span)
+        text.line(f"pto.{OPS['tile.matmul_acc'].mnemonic} ins({ins}) {out}", op.span)
     text.line("}", op.span)
 
 
@@ -167,7 +161,8 @@ def _load(writer: KernelWriter, op: Op) -> None:
     target = writer.define(result, writer.address(op), valid)
     part, type_ = writer.partition(tensor, offsets, result, op.span)
     writer.text.line(
-        f"pto.tload ins({part} : {type_}) outs({target} : {writer.type(result)})", op.span
+        f"pto.{OPS[op.op].mnemonic} ins({part} : {type_}) outs({target} : {writer.type(result)})",
+        op.span,
     )
 
 
@@ -179,8 +174,8 @@ def _store(writer: KernelWriter, op: Op) -> None:
         assert isinstance(atomic, AtomicType)
         attribute = f" {{atomicType = #pto<atomic_type {atomic.value}>}}"
     writer.text.line(
-        f"pto.tstore ins({writer.tile(tile)} : {writer.type(tile)}) outs({part} : {type_})"
-        f"{attribute}",
+        f"pto.{OPS[op.op].mnemonic} ins({writer.tile(tile)} : {writer.type(tile)}) "
+        f"outs({part} : {type_}){attribute}",
         op.span,
     )
 
@@ -235,7 +230,7 @@ def _set_validshape(writer: KernelWriter, op: Op) -> None:
     source, *bounds = op.operands
     zero = Const(0, INDEX)
     valid = (writer.scalar(bounds[0]), writer.scalar(bounds[1]))
-    _instruction(writer, op, (source, zero, zero), valid, mnemonic="textract")
+    _instruction(writer, op, (source, zero, zero), valid)
 
 
 def _create(writer: KernelWriter, op: Op) -> None:
@@ -276,14 +271,6 @@ _FORMS: Mapping[str, Emitter] = MappingProxyType(
         "tile.transpose_view": _transpose,
         "tile.fillpad_expand": _fillpad,
         "tile.set_validshape": _set_validshape,
-        "tile.row_max": _row_reduction,
-        "tile.row_sum": _row_reduction,
-        "tile.row_min": _row_reduction,
-        "tile.row_prod": _row_reduction,
-        "tile.col_max": _col_reduction,
-        "tile.col_min": _col_reduction,
-        "tile.col_sum": _col_reduction,
-        "tile.col_prod": _col_reduction,
     }
 )
 
@@ -291,8 +278,8 @@ _FORMS: Mapping[str, Emitter] = MappingProxyType(
 # operand.
 TILE_EMITTERS: Mapping[str, Emitter] = MappingProxyType(
     {
-        name: _FORMS.get(name, _elementwise)
-        for name in OPS
-        if name.startswith("tile.") and name not in PLACES
+        name: _FORMS.get(name, _elementwise if spec.reduces is None else _reduction)
+        for name, spec in OPS.items()
+        if name.startswith("tile.") and not spec.place
     }
 )

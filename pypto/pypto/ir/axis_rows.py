@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pypto.ir import typing_rules as rules
 from pypto.ir.element_sets import FLOATS, NUMBERS, STORED
+from pypto.ir.op_spec import Reduction, Role
 from pypto.ir.row import Row
 
 REDUCTIONS: tuple[Row, ...] = (
@@ -15,6 +16,8 @@ REDUCTIONS: tuple[Row, ...] = (
         "trowmax",
         "x0.amax(1, keepdim=True)",
         "The largest of each row.",
+        role=Role.REDUCE,
+        reduces=Reduction(1, "maximum"),
     ),
     Row(
         "row_min",
@@ -24,6 +27,8 @@ REDUCTIONS: tuple[Row, ...] = (
         "trowmin",
         "x0.amin(1, keepdim=True)",
         "The smallest of each row.",
+        role=Role.REDUCE,
+        reduces=Reduction(1, "minimum"),
     ),
     Row(
         "row_sum",
@@ -33,6 +38,8 @@ REDUCTIONS: tuple[Row, ...] = (
         "trowsum",
         "x0.sum(1, keepdim=True, dtype=x0.dtype)",
         "The sum of each row.",
+        role=Role.REDUCE,
+        reduces=Reduction(1, "add"),
     ),
     Row(
         "row_prod",
@@ -42,6 +49,8 @@ REDUCTIONS: tuple[Row, ...] = (
         "trowprod",
         "x0.prod(1, keepdim=True, dtype=x0.dtype)",
         "The product of each row.",
+        role=Role.REDUCE,
+        reduces=Reduction(1, "mul"),
     ),
     Row(
         "col_max",
@@ -51,6 +60,8 @@ REDUCTIONS: tuple[Row, ...] = (
         "tcolmax",
         "x0.amax(0, keepdim=True)",
         "The largest of each column.",
+        role=Role.REDUCE,
+        reduces=Reduction(0, "maximum"),
     ),
     Row(
         "col_min",
@@ -60,6 +71,8 @@ REDUCTIONS: tuple[Row, ...] = (
         "tcolmin",
         "x0.amin(0, keepdim=True)",
         "The smallest of each column.",
+        role=Role.REDUCE,
+        reduces=Reduction(0, "minimum"),
     ),
     Row(
         "col_sum",
@@ -69,6 +82,8 @@ REDUCTIONS: tuple[Row, ...] = (
         "tcolsum",
         "x0.sum(0, keepdim=True, dtype=x0.dtype)",
         "The sum of each column.",
+        role=Role.REDUCE,
+        reduces=Reduction(0, "add"),
     ),
     Row(
         "col_prod",
@@ -78,6 +93,8 @@ REDUCTIONS: tuple[Row, ...] = (
         "tcolprod",
         "x0.prod(0, keepdim=True, dtype=x0.dtype)",
         "The product of each column.",
+        role=Role.REDUCE,
+        reduces=Reduction(0, "mul"),
     ),
 )
 
@@ -130,6 +147,7 @@ EXPANSIONS: tuple[Row, ...] = (
         "quotient(x0, x1)",
         "[M, N] divided by one value a row.",
         in_place=(0,),
+        faults=True,
     ),
     Row(
         "row_expand_max",
@@ -209,6 +227,7 @@ EXPANSIONS: tuple[Row, ...] = (
         "quotient(x0, x1)",
         "[M, N] divided by one value a column.",
         in_place=(0,),
+        faults=True,
     ),
     Row(
         "col_expand_max",

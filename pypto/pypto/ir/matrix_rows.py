@@ -5,6 +5,7 @@ from __future__ import annotations
 from pypto.ir import product_rules, window_rules
 from pypto.ir import typing_rules as rules
 from pypto.ir.element_sets import FACTORS, STORED
+from pypto.ir.op_spec import Role
 from pypto.ir.row import Row
 
 RESHAPED: tuple[Row, ...] = (
@@ -17,6 +18,7 @@ RESHAPED: tuple[Row, ...] = (
         "x0.transpose(axis1, axis2)",
         "Two axes exchanged.",
         attrs=("axis1", "axis2"),
+        role=Role.TRANSPOSE,
     ),
     Row(
         "concat",
@@ -26,6 +28,7 @@ RESHAPED: tuple[Row, ...] = (
         "tconcat",
         "torch.cat((x0, x1), dim=1)",
         "Columns side by side.",
+        role=Role.WHOLE,
     ),
     Row(
         "fillpad",
@@ -36,25 +39,31 @@ RESHAPED: tuple[Row, ...] = (
         "padded(x0, shape, pad)",
         "The valid region with zeros, or the largest or smallest finite values, around it.",
         attrs=("pad",),
+        role=Role.WHOLE,
+        pads=True,
     ),
     Row(
         "fillpad_expand",
         "x",
         STORED,
         rules.fillpad_expand,
-        "",
+        "tfillpad",
         "padded(x0, shape, pad)",
         "As fillpad, in a larger shape.",
         attrs=("shape", "pad"),
+        role=Role.WHOLE,
+        pads=True,
     ),
     Row(
         "set_validshape",
         "xi",
         STORED,
         window_rules.set_validshape,
-        "",
+        "textract",
         "x0[:x1, :x2]",
         "The same elements, of which x1 rows and x2 columns are valid.",
+        role=Role.WHOLE,
+        faults=True,
     ),
 )
 
@@ -67,6 +76,7 @@ PRODUCTS: tuple[Row, ...] = (
         "tmatmul",
         "product(x0, x1)",
         "Matrix product, accumulated in fp32 (int32 for integers).",
+        role=Role.PRODUCT,
     ),
     Row(
         "matmul_acc",
@@ -77,6 +87,7 @@ PRODUCTS: tuple[Row, ...] = (
         "x0 + product(x1, x2)",
         "A matrix product added to an accumulator.",
         in_place=(0,),
+        role=Role.PRODUCT,
     ),
     Row(
         "matmul_init",
@@ -87,5 +98,7 @@ PRODUCTS: tuple[Row, ...] = (
         "product(x2, x3) if x1 else x0 + product(x2, x3)",
         "A matrix product, added to an accumulator unless the condition x1 holds.",
         in_place=(0,),
+        role=Role.PRODUCT,
+        public="matmul_acc",
     ),
 )

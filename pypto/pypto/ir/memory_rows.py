@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pypto.ir import element_rules, memory_rules, view_rules, window_rules
 from pypto.ir import typing_rules as rules
 from pypto.ir.element_sets import STORED
-from pypto.ir.op_spec import OperandKind, OpSpec
+from pypto.ir.op_spec import OperandKind, OpSpec, Role
 
 _TILE, _TENSOR = OperandKind.TILE, OperandKind.TENSOR
 _SCALAR, _INDICES = OperandKind.SCALAR, OperandKind.INDICES
@@ -20,10 +20,12 @@ def memory_rows() -> Iterator[OpSpec]:
         (_TILE,),
         (),
         rules.transpose_view,
-        "",
+        "ttrans",
         "x0.t()",
         "Rows and columns exchanged in Vec or in Mat.",
         elements=STORED,
+        role=Role.TRANSPOSE,
+        public="tile.transpose_view",
     )
     yield OpSpec(
         "tile.reshape",
@@ -42,6 +44,8 @@ def memory_rows() -> Iterator[OpSpec]:
         "",
         "x0.reshape(shape)",
         "The same memory under another shape.",
+        role=Role.MEMORY,
+        aliases=0,
     )
     yield OpSpec(
         "tensor.view",
@@ -52,6 +56,10 @@ def memory_rows() -> Iterator[OpSpec]:
         "",
         "A part of the same memory, without the axes to drop: an offset for each axis, then an "
         "extent for each that shape leaves open.",
+        role=Role.MEMORY,
+        aliases=0,
+        off_core=True,
+        public="slice",
     )
     yield OpSpec(
         "tensor.slice",
@@ -62,6 +70,8 @@ def memory_rows() -> Iterator[OpSpec]:
         "",
         "A copy of the region at the offsets, without the axes to drop; with has_valid the last "
         "two operands are the rows and columns to read: what is valid, unless pad fills the rest.",
+        role=Role.READ,
+        reads=(0,),
     )
     yield OpSpec(
         "tensor.assemble",
@@ -73,6 +83,10 @@ def memory_rows() -> Iterator[OpSpec]:
         "The region of that shape at the offsets takes the last operand's values; the result is "
         "the first.",
         optional=("atomic",),
+        role=Role.WRITE,
+        aliases=0,
+        reads=(-1,),
+        writes=True,
     )
     yield OpSpec(
         "tensor.full",
@@ -82,6 +96,7 @@ def memory_rows() -> Iterator[OpSpec]:
         "",
         "torch.full(shape, value, dtype=dtype)",
         "A tensor-level value that is one number everywhere.",
+        role=Role.FILL,
     )
     yield OpSpec(
         "tensor.create",
@@ -93,6 +108,8 @@ def memory_rows() -> Iterator[OpSpec]:
         "A new tensor in global memory. Its contents are undefined without init_value; with "
         "manual_dep its memory orders no tasks.",
         optional=("init_value", "manual_dep"),
+        role=Role.MEMORY,
+        off_core=True,
     )
     yield OpSpec(
         "tensor.dim",
@@ -102,6 +119,7 @@ def memory_rows() -> Iterator[OpSpec]:
         "",
         "x0.shape[axis]",
         "The extent of one axis.",
+        role=Role.MEMORY,
     )
     yield OpSpec(
         "tensor.assign",
@@ -111,6 +129,11 @@ def memory_rows() -> Iterator[OpSpec]:
         "",
         "x0.copy_(x1)",
         "The whole first operand takes the second's values; the result is the first.",
+        role=Role.WRITE,
+        aliases=0,
+        reads=(-1,),
+        writes=True,
+        public="tensor assignment",
     )
     yield OpSpec(
         "tile.load",
@@ -121,6 +144,9 @@ def memory_rows() -> Iterator[OpSpec]:
         "",
         "A region of a tensor as a tile; with has_valid the last two operands are its valid "
         "rows and columns.",
+        role=Role.READ,
+        reads=(0,),
+        faults=True,
     )
     yield OpSpec(
         "tile.store",
@@ -131,6 +157,10 @@ def memory_rows() -> Iterator[OpSpec]:
         "",
         "The valid region of a tile into a tensor; the result is that tensor.",
         optional=("atomic",),
+        role=Role.WRITE,
+        aliases=-1,
+        writes=True,
+        faults=True,
     )
     yield OpSpec(
         "tile.move",
@@ -141,6 +171,7 @@ def memory_rows() -> Iterator[OpSpec]:
         "x0",
         "The same tile in another memory space.",
         in_place=(0,),
+        role=Role.MAP,
     )
     yield OpSpec(
         "tile.slice",
@@ -151,6 +182,7 @@ def memory_rows() -> Iterator[OpSpec]:
         "",
         "A copy of the region at the offsets, in the same memory space; with has_valid the last "
         "two operands bound its valid rows and columns, and pad, if any, fills the rest.",
+        faults=True,
     )
     yield OpSpec(
         "tile.assemble",
@@ -161,6 +193,7 @@ def memory_rows() -> Iterator[OpSpec]:
         "",
         "The first operand with the valid region of the last one written at the offsets.",
         in_place=(0,),
+        faults=True,
     )
     yield OpSpec(
         "tile.create",
@@ -179,24 +212,35 @@ def memory_rows() -> Iterator[OpSpec]:
         "texpands",
         "torch.full(shape, value, dtype=dtype)",
         "A tile that holds one value everywhere.",
+        role=Role.FILL,
     )
     for family, kind in (("tensor", _TENSOR), ("tile", _TILE)):
+        # A tensor is memory; a tile is a value, of which writing an element makes another one.
+        memory = kind is _TENSOR
+        role = Role.MEMORY if memory else Role.WHOLE
         yield OpSpec(
             f"{family}.read",
             (kind, _INDICES),
             (),
             element_rules.element_read,
-            "load_scalar" * (family == "tile"),
+            "load_scalar",
             "",
             "One element as a scalar, by an index for each axis.",
+            role=role,
+            reads=(0,) if memory else (),
+            faults=True,
         )
         yield OpSpec(
             f"{family}.write",
             (kind, _INDICES, _SCALAR),
             (),
             element_rules.element_write,
-            "store_scalar" * (family == "tile"),
+            "store_scalar",
             "",
             "One element takes a scalar's value; the result is the first operand afterwards.",
             in_place=(0,),
+            role=role,
+            aliases=0 if memory else None,
+            writes=memory,
+            faults=True,
         )

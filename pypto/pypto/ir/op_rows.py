@@ -36,6 +36,11 @@ def _of_family(row: Row, family: OperandKind) -> OpSpec:
         scratch="t" in letters,
         elements=row.elements,
         in_place=row.in_place,
+        role=row.role,
+        reduces=row.reduces,
+        faults=row.faults,
+        pads=row.pads,
+        public=row.public,
     )
 
 

@@ -20,6 +20,28 @@ class OperandKind(enum.Enum):
     ARRAY = "an array"
 
 
+class Role(enum.Enum):
+    """How the elements of a result depend on those of the operands."""
+
+    MAP = "each on those at its own place, in its row or in its column"
+    REDUCE = "each on a whole row or a whole column"
+    PRODUCT = "each on a row of one and a column of the other"
+    TRANSPOSE = "each on the one at its place with row and column exchanged"
+    FILL = "on nothing"
+    READ = "each on one element of memory"
+    WRITE = "memory takes the elements"
+    MEMORY = "nothing is computed: memory is named, or one element of it touched"
+    WHOLE = "not known: the operation needs its operands whole"
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """``axis`` is the one that becomes 1; ``joined_by`` joins the results of two parts of it."""
+
+    axis: int
+    joined_by: str
+
+
 @dataclass(frozen=True, slots=True)
 class OpSpec:
     """One operation.
@@ -29,6 +51,16 @@ class OpSpec:
     ``.pto`` operation takes a temporary tile like its first operand. ``elements`` are the element
     types of its last tile or tensor. ``optional`` are attributes that may be absent. ``in_place``
     lists operands over which the result may be written, element by element.
+
+    ``aliases`` is the operand whose memory the result is another name of, ``reads`` are those
+    whose memory is read, and ``writes`` says that the aliased one is written. What ``faults`` may
+    end the run. What ``pads`` has a result that is valid everywhere. What is ``off_core`` stands in
+    orchestration code alone. ``place`` is the field of the run-time context that is asked for.
+
+    Of scalars, ``symbol`` is the operator that users write, ``cpp`` the expression of C++ code, of
+    truth values and integers, and ``float_cpp`` the one of floats, in which ``$0`` and ``$1`` are
+    the operands and ``$T`` is the type of the result. ``neutral`` are the numbers that, as the
+    left or the right operand, leave the other one as it is.
     """
 
     name: str
@@ -43,6 +75,20 @@ class OpSpec:
     float_mnemonic: str = ""
     elements: Elements | None = None
     in_place: tuple[int, ...] = ()
+    role: Role = Role.WHOLE
+    reduces: Reduction | None = None
+    aliases: int | None = None
+    reads: tuple[int, ...] = ()
+    writes: bool = False
+    faults: bool = False
+    pads: bool = False
+    off_core: bool = False
+    place: str = ""
+    public: str = ""  # after ``pl.``, where that is not the rest of the name
+    symbol: str = ""
+    cpp: str = ""
+    float_cpp: str = ""
+    neutral: tuple[int | None, int | None] = (None, None)
 
     @property
     def public_name(self) -> str:
@@ -50,36 +96,6 @@ class OpSpec:
         family, name = self.name.split(".")
         if family == "array":
             return f"pl.array.{name}"
-        if family == "scalar" and name in SYMBOLS:
-            return repr(SYMBOLS[name])
-        return "pl." + _PUBLIC.get(name, name)
-
-
-# The operators of scalar operations, by the rest of the name after ``scalar.``.
-SYMBOLS = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "truediv": "/"}
-SYMBOLS |= {"pow": "**"}
-SYMBOLS |= {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-SYMBOLS |= {"bitand": "&", "bitor": "|", "bitxor": "^", "shl": "<<", "shr": ">>"}
-SYMBOLS |= {"and": "and", "or": "or", "not": "not", "neg": "-"}
-_PUBLIC = {"adds": "add", "subs": "sub", "muls": "mul", "divs": "div", "maxs": "maximum"}
-_PUBLIC |= {
-    "fmods": "fmod",
-    "ands": "and_",
-    "ors": "or_",
-    "xors": "xor",
-    "shls": "shl",
-    "shrs": "shr",
-    "cmps": "cmp",
-    "sels": "sel",
-    "rsels": "sel",
-    "matmul_init": "matmul_acc",
-    "transpose_view": "tile.transpose_view",
-}
-_PUBLIC |= {name: f"tile.{name}" for name in ("get_block_idx", "get_block_num")}
-_PUBLIC |= {
-    "view": "slice",
-    "mins": "minimum",
-    "rsubs": "sub",
-    "rdivs": "div",
-    "assign": "tensor assignment",
-}
+        if self.symbol:
+            return repr(self.symbol)
+        return f"pl.{self.public or name}"

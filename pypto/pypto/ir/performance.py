@@ -24,13 +24,14 @@ class Hint:
 
 def _short_rows(op: Op, target: TargetLimits) -> str | None:
     """A transfer whose rows are too short for full speed."""
-    tile, tensor = {
-        "tile.load": (op.result, op.operands[:1]),
-        "tile.store": (op.operands[0] if op.operands else None, op.operands[-1:]),
-    }.get(op.op, (None, ()))
-    if not isinstance(tile, Var) or not isinstance(tile.type, TileType):
-        return None
-    (memory,) = tensor
+    match op:
+        case Op(op="tile.load", operands=(memory, *_), result=tile):
+            pass
+        case Op(op="tile.store", operands=(tile, *_, memory)):
+            pass
+        case _:
+            return None
+    assert isinstance(tile, Var) and isinstance(tile.type, TileType)
     assert isinstance(memory, Var) and isinstance(memory.type, TensorType)
     rows, cols = tile.type.shape
     row = cols * tile.type.dtype.get_byte()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pypto.ir.element_sets import Elements
+from pypto.ir.op_spec import Reduction, Role
 from pypto.ir.typing_rules import Infer
 
 
@@ -30,3 +31,8 @@ class Row:
     doc: str
     attrs: tuple[str, ...] = ()
     in_place: tuple[int, ...] = ()
+    role: Role = Role.MAP
+    reduces: Reduction | None = None
+    faults: bool = False
+    pads: bool = False
+    public: str = ""

@@ -3,55 +3,300 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pypto.ir import scalar_rules
 from pypto.ir.op_spec import OperandKind, OpSpec
 from pypto.ir.typing_rules import Infer
 
-# name, rule, mnemonic for integers, mnemonic for floats, meaning
-_SCALARS: tuple[tuple[str, int, Infer, str, str, str], ...] = (
-    ("add", 2, scalar_rules.arithmetic(), "arith.addi", "arith.addf", "x0 + x1"),
-    ("sub", 2, scalar_rules.arithmetic(), "arith.subi", "arith.subf", "x0 - x1"),
-    ("mul", 2, scalar_rules.arithmetic(), "arith.muli", "arith.mulf", "x0 * x1"),
-    ("floordiv", 2, scalar_rules.arithmetic(accepts="int"), "arith.floordivsi", "", "x0 // x1"),
+
+@dataclass(frozen=True, slots=True)
+class _Scalar:
+    """One operation on ``count`` scalars. The columns are those of :class:`OpSpec`."""
+
+    name: str
+    count: int
+    infer: Infer
+    reference: str
+    mnemonic: str
+    float_mnemonic: str
+    cpp: str
+    float_cpp: str
+    symbol: str = ""
+    faults: bool = False
+    neutral: tuple[int | None, int | None] = (None, None)
+
+
+def _wrapping(symbol: str) -> str:
+    return f"wrapped<$T>(static_cast<uint64_t>($0) {symbol} static_cast<uint64_t>($1))"
+
+
+_SCALARS: tuple[_Scalar, ...] = (
+    _Scalar(
+        "add",
+        2,
+        scalar_rules.arithmetic(),
+        "x0 + x1",
+        "arith.addi",
+        "arith.addf",
+        _wrapping("+"),
+        "$0 + $1",
+        symbol="+",
+        neutral=(0, 0),
+    ),
+    _Scalar(
+        "sub",
+        2,
+        scalar_rules.arithmetic(),
+        "x0 - x1",
+        "arith.subi",
+        "arith.subf",
+        _wrapping("-"),
+        "$0 - $1",
+        symbol="-",
+        neutral=(None, 0),
+    ),
+    _Scalar(
+        "mul",
+        2,
+        scalar_rules.arithmetic(),
+        "x0 * x1",
+        "arith.muli",
+        "arith.mulf",
+        _wrapping("*"),
+        "$0 * $1",
+        symbol="*",
+        neutral=(1, 1),
+    ),
+    _Scalar(
+        "floordiv",
+        2,
+        scalar_rules.arithmetic(accepts="int"),
+        "x0 // x1",
+        "arith.floordivsi",
+        "",
+        "floor_div<$T>($0, $1)",
+        "",
+        symbol="//",
+        faults=True,
+    ),
     # Python's remainder has the sign of the divisor: x0 - (x0 // x1) * x1, not arith.remsi.
-    ("mod", 2, scalar_rules.arithmetic(accepts="int"), "", "", "x0 % x1"),
-    ("truediv", 2, scalar_rules.arithmetic(accepts="float"), "", "arith.divf", "x0 / x1"),
+    _Scalar(
+        "mod",
+        2,
+        scalar_rules.arithmetic(accepts="int"),
+        "x0 % x1",
+        "",
+        "",
+        "floor_mod<$T>($0, $1)",
+        "",
+        symbol="%",
+        faults=True,
+    ),
+    _Scalar(
+        "truediv",
+        2,
+        scalar_rules.arithmetic(accepts="float"),
+        "x0 / x1",
+        "",
+        "arith.divf",
+        "",
+        "$0 / $1",
+        symbol="/",
+    ),
     # Whole numbers to a negative power end the run.
-    ("pow", 2, scalar_rules.power, "math.ipowi", "math.powf", "x0 ** x1"),
-    ("min", 2, scalar_rules.arithmetic(), "arith.minsi", "arith.minimumf", "min(x0, x1)"),
-    ("max", 2, scalar_rules.arithmetic(), "arith.maxsi", "arith.maximumf", "max(x0, x1)"),
-    ("bitand", 2, scalar_rules.bitwise, "arith.andi", "", "x0 & x1"),
-    ("bitor", 2, scalar_rules.bitwise, "arith.ori", "", "x0 | x1"),
-    ("bitxor", 2, scalar_rules.bitwise, "arith.xori", "", "x0 ^ x1"),
+    _Scalar(
+        "pow",
+        2,
+        scalar_rules.power,
+        "x0 ** x1",
+        "math.ipowi",
+        "math.powf",
+        "whole_power<$T>($0, $1)",
+        "pypto_rt::float_power($0, $1)",
+        symbol="**",
+        faults=True,
+    ),
+    _Scalar(
+        "min",
+        2,
+        scalar_rules.arithmetic(),
+        "min(x0, x1)",
+        "arith.minsi",
+        "arith.minimumf",
+        "$0 < $1 ? $0 : $1",
+        "$0 < $1 || $0 != $0 ? $0 : $1",
+    ),
+    _Scalar(
+        "max",
+        2,
+        scalar_rules.arithmetic(),
+        "max(x0, x1)",
+        "arith.maxsi",
+        "arith.maximumf",
+        "$0 > $1 ? $0 : $1",
+        "$0 > $1 || $0 != $0 ? $0 : $1",
+    ),
+    _Scalar(
+        "bitand",
+        2,
+        scalar_rules.bitwise,
+        "x0 & x1",
+        "arith.andi",
+        "",
+        "static_cast<$T>($0 & $1)",
+        "",
+        symbol="&",
+    ),
+    _Scalar(
+        "bitor",
+        2,
+        scalar_rules.bitwise,
+        "x0 | x1",
+        "arith.ori",
+        "",
+        "static_cast<$T>($0 | $1)",
+        "",
+        symbol="|",
+    ),
+    _Scalar(
+        "bitxor",
+        2,
+        scalar_rules.bitwise,
+        "x0 ^ x1",
+        "arith.xori",
+        "",
+        "static_cast<$T>($0 ^ $1)",
+        "",
+        symbol="^",
+    ),
     # By the width or more, or by less than 0, nothing is left but, to the right, the sign.
-    ("shl", 2, scalar_rules.arithmetic(accepts="int"), "arith.shli", "", "x0 << x1"),
-    ("shr", 2, scalar_rules.arithmetic(accepts="int"), "arith.shrsi", "", "x0 >> x1"),
-    ("eq", 2, scalar_rules.compare, "arith.cmpi eq", "arith.cmpf oeq", "x0 == x1"),
-    ("ne", 2, scalar_rules.compare, "arith.cmpi ne", "arith.cmpf une", "x0 != x1"),
-    ("lt", 2, scalar_rules.compare, "arith.cmpi slt", "arith.cmpf olt", "x0 < x1"),
-    ("le", 2, scalar_rules.compare, "arith.cmpi sle", "arith.cmpf ole", "x0 <= x1"),
-    ("gt", 2, scalar_rules.compare, "arith.cmpi sgt", "arith.cmpf ogt", "x0 > x1"),
-    ("ge", 2, scalar_rules.compare, "arith.cmpi sge", "arith.cmpf oge", "x0 >= x1"),
-    ("and", 2, scalar_rules.logic, "arith.andi", "", "x0 and x1"),
-    ("or", 2, scalar_rules.logic, "arith.ori", "", "x0 or x1"),
-    ("not", 1, scalar_rules.logic, "", "", "not x0"),  # arith.xori with true
-    ("neg", 1, scalar_rules.negate, "", "arith.negf", "-x0"),  # integers: 0 - x0
+    _Scalar(
+        "shl",
+        2,
+        scalar_rules.arithmetic(accepts="int"),
+        "x0 << x1",
+        "arith.shli",
+        "",
+        "shifted_left<$T>($0, $1)",
+        "",
+        symbol="<<",
+    ),
+    _Scalar(
+        "shr",
+        2,
+        scalar_rules.arithmetic(accepts="int"),
+        "x0 >> x1",
+        "arith.shrsi",
+        "",
+        "shifted_right<$T>($0, $1)",
+        "",
+        symbol=">>",
+    ),
+    _Scalar(
+        "eq",
+        2,
+        scalar_rules.compare,
+        "x0 == x1",
+        "arith.cmpi eq",
+        "arith.cmpf oeq",
+        "$0 == $1",
+        "$0 == $1",
+        symbol="==",
+    ),
+    _Scalar(
+        "ne",
+        2,
+        scalar_rules.compare,
+        "x0 != x1",
+        "arith.cmpi ne",
+        "arith.cmpf une",
+        "$0 != $1",
+        "$0 != $1",
+        symbol="!=",
+    ),
+    _Scalar(
+        "lt",
+        2,
+        scalar_rules.compare,
+        "x0 < x1",
+        "arith.cmpi slt",
+        "arith.cmpf olt",
+        "$0 < $1",
+        "$0 < $1",
+        symbol="<",
+    ),
+    _Scalar(
+        "le",
+        2,
+        scalar_rules.compare,
+        "x0 <= x1",
+        "arith.cmpi sle",
+        "arith.cmpf ole",
+        "$0 <= $1",
+        "$0 <= $1",
+        symbol="<=",
+    ),
+    _Scalar(
+        "gt",
+        2,
+        scalar_rules.compare,
+        "x0 > x1",
+        "arith.cmpi sgt",
+        "arith.cmpf ogt",
+        "$0 > $1",
+        "$0 > $1",
+        symbol=">",
+    ),
+    _Scalar(
+        "ge",
+        2,
+        scalar_rules.compare,
+        "x0 >= x1",
+        "arith.cmpi sge",
+        "arith.cmpf oge",
+        "$0 >= $1",
+        "$0 >= $1",
+        symbol=">=",
+    ),
+    _Scalar(
+        "and", 2, scalar_rules.logic, "x0 and x1", "arith.andi", "", "$0 && $1", "", symbol="and"
+    ),
+    _Scalar("or", 2, scalar_rules.logic, "x0 or x1", "arith.ori", "", "$0 || $1", "", symbol="or"),
+    # In .pto text, arith.xori with true.
+    _Scalar("not", 1, scalar_rules.logic, "not x0", "", "", "!$0", "", symbol="not"),
+    # In .pto text, of integers, 0 - x0.
+    _Scalar(
+        "neg",
+        1,
+        scalar_rules.negate,
+        "-x0",
+        "",
+        "arith.negf",
+        "wrapped<$T>(0 - static_cast<uint64_t>($0))",
+        "-$0",
+        symbol="-",
+    ),
 )
 
 
 def scalar_rows() -> Iterator[OpSpec]:
     """The rows of these operations."""
-    for name, count, infer, mnemonic, float_mnemonic, reference in _SCALARS:
+    for row in _SCALARS:
         yield OpSpec(
-            f"scalar.{name}",
-            (OperandKind.SCALAR,) * count,
+            f"scalar.{row.name}",
+            (OperandKind.SCALAR,) * row.count,
             (),
-            infer,
-            mnemonic,
-            reference,
-            f"Scalar {reference}.",
-            float_mnemonic=float_mnemonic,
+            row.infer,
+            row.mnemonic,
+            row.reference,
+            f"Scalar {row.reference}.",
+            float_mnemonic=row.float_mnemonic,
+            cpp=row.cpp,
+            float_cpp=row.float_cpp,
+            symbol=row.symbol,
+            faults=row.faults,
+            neutral=row.neutral,
         )
     yield OpSpec(
         "scalar.cast",

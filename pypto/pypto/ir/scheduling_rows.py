@@ -22,6 +22,7 @@ def scheduling_rows() -> Iterator[OpSpec]:
         "",
         "",
         "An array of scalars: numbers are 0, truth values false, task ids none.",
+        off_core=True,
     )
     yield OpSpec(
         "array.read",
@@ -31,6 +32,7 @@ def scheduling_rows() -> Iterator[OpSpec]:
         "",
         "",
         "One element of an array.",
+        off_core=True,
     )
     yield OpSpec(
         "array.write",
@@ -40,10 +42,30 @@ def scheduling_rows() -> Iterator[OpSpec]:
         "",
         "",
         "An element of the array takes the last operand's value; there is no result.",
+        off_core=True,
     )
-    yield OpSpec("task.none", (), (), scheduling_rules.task_none, "", "", "The id of no task.")
+    yield OpSpec(
+        "task.none",
+        (),
+        (),
+        scheduling_rules.task_none,
+        "",
+        "",
+        "The id of no task.",
+        off_core=True,
+    )
     for name, doc in (
-        ("get_block_idx", "Which block of its task this is, from 0."),
-        ("get_block_num", "How many blocks its task has."),
+        ("block_idx", "Which block of its task this is, from 0."),
+        ("block_num", "How many blocks its task has."),
     ):
-        yield OpSpec(f"tile.{name}", (), (), scheduling_rules.block, "", "", doc)
+        yield OpSpec(
+            f"tile.get_{name}",
+            (),
+            (),
+            scheduling_rules.block,
+            "",
+            "",
+            doc,
+            place=name,
+            public=f"tile.get_{name}",
+        )

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from pypto.ir.dtypes import BOOL, FP32, INDEX
 from pypto.ir.nodes import AttrValue, Const, MemorySpace, Op, TensorType
-from pypto.ir.op_spec import SYMBOLS
+from pypto.ir.ops import OPS
 from pypto.ir.typing_rules import type_of
 
 Texts = Sequence[str]
@@ -26,9 +26,8 @@ def spelled(op: Op, operands: Texts) -> str:
     spelling = _SPELLINGS.get(op.op)
     if spelling is not None:
         return spelling(op, operands)
-    family, name = op.op.split(".")
-    if family == "scalar" and name in SYMBOLS:
-        return _infix(SYMBOLS[name], operands)
+    if symbol := OPS[op.op].symbol:
+        return _infix(symbol, operands)
     return _call(f"pl.{op.op}", [*operands, *_keywords(op)])
 
 
@@ -242,18 +241,11 @@ def _assemble(op: Op, operands: Texts) -> str:
     return _call("pl.assemble", [*arguments, *_keywords(op, "shape")])
 
 
-def _scratch(name: str) -> Spelling:
+def _with_scratch(op: Op, operands: Texts) -> str:
     """A tile operation whose temporary tile the compiler provides unless one is given."""
+    arguments = [*operands, *(["None"] if len(operands) == 1 else [])]
+    return _call(f"pl.{op.op}", [*arguments, *_keywords(op)])
 
-    def spell(op: Op, operands: Texts) -> str:
-        given = len(operands) > 1 or not op.op.startswith("tile.")
-        arguments = [*operands, *([] if given else ["None"])]
-        return _call(f"pl.{op.op}", [*arguments, *_keywords(op)])
-
-    return spell
-
-
-_REDUCTIONS = ("row_max", "row_min", "row_sum", "row_prod")
 
 _FAMILIES = ("tile", "tensor")
 
@@ -277,7 +269,11 @@ _SPELLINGS: Mapping[str, Spelling] = MappingProxyType(
         "scalar.cast": _cast,
         "scalar.min": _renamed("pl.min"),
         "scalar.max": _renamed("pl.max"),
-        **{f"tile.{name}": _scratch(name) for name in _REDUCTIONS},
+        **{
+            name: _with_scratch
+            for name, spec in OPS.items()
+            if spec.scratch and spec.reduces is not None
+        },
         **{
             f"{family}.{name}": spelling
             for family in _FAMILIES

@@ -41,6 +41,7 @@ from pypto.ir.nodes import (
     Var,
     While,
 )
+from pypto.ir.op_spec import Role
 from pypto.ir.ops import OPS, infer_result
 from pypto.ir.typing_rules import show_type, type_of
 from pypto.ir.view_rules import extent_fits
@@ -51,10 +52,6 @@ class Form(enum.Enum):
 
     FRONTEND = "frontend"
     LOWERED = "lowered"
-
-
-# Tensor operations that may stand in an incore function of the lowered form.
-_CORE_MEMORY_OPS = frozenset({"tensor.read", "tensor.write", "tensor.dim", "tensor.reshape"})
 
 
 def verify(program: Program, form: Form) -> None:
@@ -167,19 +164,21 @@ class _FunctionVerifier:
         incore = self._function.func_type is FunctionKind.INCORE
         if family == "scalar":
             return
+        spec = OPS[op.op]
         if family in ("array", "task"):
             if incore or self._in_scope:
                 raise VerifyError(f"{op.op} stands on a core", op.span)
             return
         if self._form is Form.LOWERED and (incore or family == "tile"):
-            allowed = incore and (family == "tile" or op.op in _CORE_MEMORY_OPS)
+            on_memory = spec.role is Role.MEMORY and not spec.off_core
+            allowed = incore and (family == "tile" or on_memory)
         elif family == "tile":
             allowed = incore or self._in_scope
         else:
             # Computing on tensors outside a scope is refused by code generation, with a message
             # for users.
             on_core = incore or self._in_scope
-            allowed = not on_core or op.op not in ("tensor.create", "tensor.view")
+            allowed = not (on_core and spec.off_core)
         if not allowed:
             where = "an incore function" if incore else "an orchestration function"
             raise VerifyError(f"{op.op} has no place here in {where}", op.span)

@@ -16,6 +16,7 @@ from pypto.ir.dtypes import (
 )
 from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import Const, DynDim, MemorySpace, ScalarType, TensorType, TileType, Var
+from pypto.ir.op_spec import Role
 from pypto.ir.ops import OPS, OperandKind, infer_result
 from pypto.ir.typing_rules import show_type
 
@@ -47,8 +48,10 @@ def test_every_row_is_complete():
         assert spec.doc
         family, _ = name.split(".")
         assert family in ("tile", "tensor", "scalar", "array", "task")
-        if family == "tensor":
+        if family == "tensor" and spec.role is not Role.MEMORY:
             assert not spec.mnemonic
+        assert (spec.reduces is not None) == (spec.role is Role.REDUCE)
+        assert spec.aliases is not None or not spec.writes
         assert spec.scratch == (OperandKind.SCRATCH in spec.operands)
 
 
@@ -73,6 +76,14 @@ def test_mnemonics_are_unique_but_for_a_few():
         if spec.mnemonic:
             used.setdefault(spec.mnemonic, []).append(name)
     assert {m: names for m, names in used.items() if len(names) > 1} == {
+        "ttrans": ["tile.transpose", "tile.transpose_view"],
+        "tfillpad": ["tile.fillpad", "tile.fillpad_expand"],
+        "textract": ["tile.set_validshape", "tile.slice"],
+        "tsubs": ["tile.subs", "tile.rsubs"],
+        "tdivs": ["tile.divs", "tile.rdivs"],
+        "tsels": ["tile.sels", "tile.rsels"],
+        "load_scalar": ["tensor.read", "tile.read"],
+        "store_scalar": ["tensor.write", "tile.write"],
         "arith.andi": ["scalar.bitand", "scalar.and"],
         "arith.ori": ["scalar.bitor", "scalar.or"],
     }

@@ -161,6 +161,7 @@ def test_what_may_end_in_a_fault_stays(limits: TargetLimits) -> None:
         ("pl.div(k, k)", "tile.div"),
         ("pl.div(k, m)", "tile.divs"),
         ("pl.div(7, k)", "tile.rdivs"),
+        ("pl.row_expand_div(k, pl.row_max(k, None))", "tile.row_expand_div"),
         ("pl.fmod(k, m)", "tile.fmods"),
         ("pl.set_validshape(t, n, 3)", "tile.set_validshape"),
     ],

@@ -24,21 +24,7 @@ from pypto.ir.nodes import (
     Var,
     While,
 )
-
-# The operand that the result of an operation is another name of.
-ALIASED_OPERAND = {
-    "tile.store": -1,
-    "tensor.assign": 0,
-    "tensor.assemble": 0,
-    "tensor.write": 0,
-    "tensor.reshape": 0,
-    "tensor.view": 0,
-}
-_WRITING = {
-    name: position
-    for name, position in ALIASED_OPERAND.items()
-    if name not in ("tensor.reshape", "tensor.view")
-}
+from pypto.ir.ops import OPS
 
 _MEETS = (
     "{name} may be one of two tensors here ({first} or {second}); "
@@ -62,7 +48,7 @@ class Roots:
         self._program = program
         self._exchange = exchange
         self._roots: dict[Var, Var] | None = None
-        self._aliasing = ALIASED_OPERAND if views else _WRITING
+        self._views = views
         self._collect(body)
         self._roots = {}
 
@@ -92,10 +78,8 @@ class Roots:
     def _collect(self, body: Sequence[Stmt]) -> None:
         for stmt in body:
             match stmt:
-                case Op() if stmt.op in self._aliasing and stmt.result is not None:
-                    operand = stmt.operands[self._aliasing[stmt.op]]
-                    if isinstance(operand, Var):
-                        self._parents[stmt.result] = operand
+                case Op():
+                    self._collect_op(stmt)
                 case Call():
                     written = written_operands(self._program, stmt)
                     self._parents.update(zip(stmt.results, written, strict=True))
@@ -109,6 +93,14 @@ class Roots:
                         self._meet(result, (first, second), stmt.span)
                 case _:
                     self._collect(getattr(stmt, "body", ()))
+
+    def _collect_op(self, op: Op) -> None:
+        spec = OPS[op.op]
+        if spec.aliases is None or op.result is None or not (self._views or spec.writes):
+            return
+        operand = op.operands[spec.aliases]
+        if isinstance(operand, Var):
+            self._parents[op.result] = operand
 
     def _collect_loop(self, loop: For | While) -> None:
         tensors = [

@@ -25,7 +25,8 @@ from pypto.ir.nodes import (
     TensorType,
     Var,
 )
-from pypto.ir.passes.aliases import ALIASED_OPERAND, Roots, written_positions
+from pypto.ir.ops import OPS
+from pypto.ir.passes.aliases import Roots, written_positions
 from pypto.ir.passes.rewrite import fresh, walk, with_bodies
 from pypto.ir.passes.target import TargetLimits
 
@@ -39,18 +40,16 @@ def accesses(program: Program, body: Sequence[Stmt], roots: Roots) -> tuple[set[
         return set().union(*(roots.all(o) for o in operands if isinstance(o, Var)))
 
     for stmt in walk(body):
-        if isinstance(stmt, Op) and stmt.attrs.get("atomic") is AtomicType.Add:
-            read |= named(stmt.operands[ALIASED_OPERAND[stmt.op]])
         match stmt:
-            case Op(op="tile.load" | "tensor.read"):
-                read |= named(stmt.operands[0])
-            case Op(op="tile.store"):
-                written |= named(stmt.operands[-1])
-            case Op(op="tensor.write"):
-                written |= named(stmt.operands[0])
-            case Op(op="tensor.assign" | "tensor.assemble"):
-                written |= named(stmt.operands[0])
-                read |= named(stmt.operands[-1])
+            case Op():
+                spec = OPS[stmt.op]
+                read |= named(*(stmt.operands[position] for position in spec.reads))
+                if spec.writes:
+                    assert spec.aliases is not None
+                    target = named(stmt.operands[spec.aliases])
+                    written |= target
+                    if stmt.attrs.get("atomic") is AtomicType.Add:
+                        read |= target
             case Call():
                 params = program.functions[stmt.callee].params
                 for operand, param in zip(stmt.operands, params, strict=True):

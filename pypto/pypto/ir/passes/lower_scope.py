@@ -24,12 +24,12 @@ from pypto.ir.nodes import (
     Var,
     While,
 )
+from pypto.ir.op_spec import Role
+from pypto.ir.ops import OPS
 from pypto.ir.passes.lower_matrices import batched_product, transposed
 from pypto.ir.passes.rewrite import reads, results, walk
 from pypto.ir.passes.scope_values import ZERO, ScopeValues
 from pypto.ir.passes.tensor_values import (
-    PRODUCTS,
-    REDUCED_AXES,
     space_of,
     static_extents,
     stores,
@@ -51,16 +51,14 @@ class ScopeLowering:
         partly: Mapping[Var, frozenset[int]],
     ) -> None:
         self._at = ScopeValues(body, partly)
-        self._producers = {
-            stmt.result: stmt.op for stmt in walk(body) if isinstance(stmt, Op) and stmt.result
-        }
-        self._escaping = escaping
-        self._factors = Counter(
-            operand
+        products = [
+            stmt
             for stmt in walk(body)
-            if isinstance(stmt, Op) and stmt.op in PRODUCTS
-            for operand in stmt.operands[-2:]
-        )
+            if isinstance(stmt, Op) and OPS[stmt.op].role is Role.PRODUCT
+        ]
+        self._products = {op.result for op in products}
+        self._escaping = escaping
+        self._factors = Counter(operand for op in products for operand in op.operands[-2:])
         self._reads = Counter(reads(body))
 
     @property
@@ -191,8 +189,7 @@ class ScopeLowering:
         if self._at.is_partly_valid(source) and target not in self._at:
             self._at.store(self._at.valid_part(source, op.span), target, op.result, op.span)
             return
-        producer = self._producers.get(source)
-        acc = (source, MemorySpace.Acc) in self._at.tiles and producer in PRODUCTS
+        acc = (source, MemorySpace.Acc) in self._at.tiles and source in self._products
         tile = self._at.tile(source, MemorySpace.Acc if acc else MemorySpace.Vec, op.span)
         if target in self._at:
             self._at.tiles[op.result, space_of(tile)] = tile
@@ -276,12 +273,13 @@ class ScopeLowering:
             return
         if op.op == "tensor.full":
             attrs["shape"] = whole_extents(op.result, op.span)
-        if op.op in ("tensor.matmul_acc", "tensor.matmul_init"):
+        product = OPS[op.op].role is Role.PRODUCT
+        if product and len(op.operands) > 2:
             tile = self._accumulate(op)
-        elif op.op == "tensor.matmul" and len(tensor_type(op.result).shape) > 2:
+        elif product and len(tensor_type(op.result).shape) > 2:
             tile = batched_product(self._at, op, _variables(op.operands))
         else:
-            space = MemorySpace.Mat if op.op == "tensor.matmul" else MemorySpace.Vec
+            space = MemorySpace.Mat if product else MemorySpace.Vec
             values = tuple(
                 self._whole_or_valid(op, o, space)
                 if isinstance(o, Var) and isinstance(o.type, TensorType)
@@ -294,10 +292,11 @@ class ScopeLowering:
     def _whole_or_valid(self, op: Op, var: Var, space: MemorySpace) -> Var:
         """The tile that an operation reads: the valid part where it matters what is valid."""
         if self._at.is_partly_valid(var):
-            if op.op in ("tensor.fillpad", "tensor.fillpad_expand"):
+            spec = OPS[op.op]
+            if spec.pads:
                 return self._at.valid_part(var, op.span)
-            if op.op in REDUCED_AXES:
-                return self._at.valid_part(var, op.span, (REDUCED_AXES[op.op],))
+            if spec.reduces is not None:
+                return self._at.valid_part(var, op.span, (spec.reduces.axis,))
         return self._at.tile(var, space, op.span)
 
     def _accumulate(self, op: Op) -> Var:
@@ -354,7 +353,7 @@ class ScopeLowering:
         if carried.arg not in self._at:
             return None
         starts_there = (carried.init, MemorySpace.Acc) in self._at.tiles
-        accumulates = isinstance(after, Var) and self._producers.get(after) in PRODUCTS
+        accumulates = after in self._products
         return MemorySpace.Acc if starts_there and accumulates else MemorySpace.Vec
 
     def _lower_branch(self, branch: If) -> None:

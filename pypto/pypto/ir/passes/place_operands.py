@@ -22,16 +22,10 @@ from pypto.ir.nodes import (
     TileType,
     Var,
 )
+from pypto.ir.op_spec import Role
 from pypto.ir.ops import OPS, OperandKind
 from pypto.ir.passes.rewrite import with_bodies
 from pypto.ir.passes.target import TargetLimits
-
-# Which operand of a product goes to which space.
-_FACTORS = {
-    "tile.matmul": {0: MemorySpace.Left, 1: MemorySpace.Right},
-    "tile.matmul_acc": {1: MemorySpace.Left, 2: MemorySpace.Right},
-    "tile.matmul_init": {2: MemorySpace.Left, 3: MemorySpace.Right},
-}
 
 
 def place_operands(program: Program, target: TargetLimits) -> Program:
@@ -61,9 +55,9 @@ def in_core_ops(function: Function, rewrite: Callable[[Op], Sequence[Stmt]]) -> 
 
 
 def _placed(op: Op) -> Sequence[Stmt]:
-    if op.op in _FACTORS:
-        return _with_factors_moved(op)
     spec = OPS[op.op]
+    if spec.role is Role.PRODUCT:
+        return _with_factors_moved(op)
     if spec.scratch and len(op.operands) < len(spec.operands):
         assert spec.operands[-1] is OperandKind.SCRATCH
         return _with_scratch(op)
@@ -73,7 +67,7 @@ def _placed(op: Op) -> Sequence[Stmt]:
 def _with_factors_moved(op: Op) -> Sequence[Stmt]:
     out: list[Stmt] = []
     operands: list[Operand] = list(op.operands)
-    for position, space in _FACTORS[op.op].items():
+    for position, space in ((-2, MemorySpace.Left), (-1, MemorySpace.Right)):
         factor = op.operands[position]
         if isinstance(factor, Var) and isinstance(factor.type, TileType):
             if factor.type.space is space:

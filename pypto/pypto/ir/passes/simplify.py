@@ -30,7 +30,7 @@ from pypto.ir.nodes import (
     TileType,
     Var,
 )
-from pypto.ir.ops import infer_result
+from pypto.ir.ops import OPS, infer_result
 from pypto.ir.passes.rewrite import operands, reads, substitute, with_bodies
 from pypto.ir.passes.target import TargetLimits
 from pypto.ir.typing_rules import type_of
@@ -49,23 +49,6 @@ _ARITHMETIC: Mapping[str, Callable[[int, int], int]] = MappingProxyType(
 _COMPARISONS: Mapping[str, Callable[[int, int], bool]] = MappingProxyType(
     {f"scalar.{name}": getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 )
-# The operand on the right, or on either side, that leaves the other one as it is.
-_NEUTRAL_RIGHT = {"scalar.add": 0, "scalar.sub": 0, "scalar.mul": 1}
-_NEUTRAL_LEFT = {"scalar.add": 0, "scalar.mul": 1}
-
-# Operations with an effect, or with a fault that dropping them would hide.
-_ACCESSES = ("load", "store", "read", "write", "slice", "assemble", "set_validshape")
-_DIVISIONS = ("div", "divs", "rdivs", "fmod", "fmods")
-_KEPT = frozenset(f"tile.{name}" for name in (*_ACCESSES, *_DIVISIONS)) | {
-    "scalar.floordiv",
-    "scalar.mod",
-    "scalar.pow",
-}
-_DROPPED = ("scalar.", "tile.")
-_DROPPED_TENSOR_OPS = ("tensor.dim", "tensor.reshape")
-
-_SAME_EVERYWHERE = ("scalar.", "tensor.dim", "tile.get_block_idx", "tile.get_block_num")
-
 _Key = tuple[str, tuple[Operand, ...], tuple[tuple[str, AttrValue], ...]]
 
 
@@ -116,7 +99,7 @@ class _Simplifier:
 
     def _op(self, op: Op, seen: dict[_Key, Var]) -> Iterator[Stmt]:
         known = replace(op, operands=self._values(op.operands))
-        if op.result is None or not op.op.startswith(_SAME_EVERYWHERE):
+        if not _is_same_everywhere(op):
             if _changes_type(op, known):
                 yield from _with_run_time_counts(op, known)
             else:
@@ -179,6 +162,11 @@ class _Simplifier:
             )
 
 
+def _is_same_everywhere(op: Op) -> bool:
+    """Whether doing it again on the same operands gives the same scalar, wherever it stands."""
+    return op.op.startswith("scalar.") or op.op == "tensor.dim" or OPS[op.op].place != ""
+
+
 def _changes_type(op: Op, known: Op) -> bool:
     """Whether knowing its operands gives an operation another type: a valid region that is known.
 
@@ -220,9 +208,10 @@ def _folded(op: Op) -> Operand | None:
             return Const(_COMPARISONS[op.op](first, second), BOOL)
         if op.op in _ARITHMETIC:
             return _in_range(_ARITHMETIC[op.op](first, second), dtype)
-    if _is(right, _NEUTRAL_RIGHT.get(op.op)):
+    neutral_left, neutral_right = OPS[op.op].neutral
+    if _is(right, neutral_right):
         return left
-    return right if _is(left, _NEUTRAL_LEFT.get(op.op)) else None
+    return right if _is(left, neutral_left) else None
 
 
 def _is(operand: Operand, value: int | None) -> bool:
@@ -265,10 +254,11 @@ class _Readers:
         return tuple(reversed(kept))
 
     def _is_unread(self, stmt: Stmt) -> bool:
+        """An effect, and a fault, would be missed although nobody reads a result."""
         return (
             isinstance(stmt, Op)
             and stmt.result is not None
             and self._counts[stmt.result] == 0
-            and (stmt.op.startswith(_DROPPED) or stmt.op in _DROPPED_TENSOR_OPS)
-            and stmt.op not in _KEPT
+            and not OPS[stmt.op].writes
+            and not OPS[stmt.op].faults
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 from pypto.ir.errors import CompileError
 from pypto.ir.nodes import (
@@ -20,41 +19,9 @@ from pypto.ir.nodes import (
     Var,
     While,
 )
-from pypto.ir.passes.liveness import IN_PLACE
+from pypto.ir.op_spec import Role
+from pypto.ir.ops import OPS
 from pypto.ir.passes.rewrite import bindings, reads, walk
-
-# Tensor operations that name memory; all others of ``tensor.*`` compute a value.
-_MEMORY = (
-    "tensor.create",
-    "tensor.dim",
-    "tensor.assign",
-    "tensor.assemble",
-    "tensor.reshape",
-    "tensor.view",
-    "tensor.read",
-    "tensor.write",
-)
-# Those whose result is a value where their first operand is one.
-_SAME = ("tensor.assign", "tensor.assemble", "tensor.reshape", "tensor.write")
-_STORES = ("tile.store", "tensor.assign", "tensor.assemble", "tensor.write")
-# Elementwise operations are those that may write over an operand, and those that would but for
-# the size of their elements.
-ELEMENTWISE = frozenset(
-    "tensor." + name.removeprefix("tile.")
-    for name in (
-        *(*IN_PLACE, "tile.cast", "tile.cmp", "tile.cmps"),
-        *("tile.row_expand", "tile.col_expand"),
-    )
-) - {"tensor.matmul_acc", "tensor.matmul_init", "tensor.move", "tensor.assemble", "tensor.write"}
-# The axis that a reduction makes 1.
-REDUCED_AXES: Mapping[str, int] = MappingProxyType(
-    {
-        f"tensor.{prefix}_{name}": axis
-        for prefix, axis in (("row", 1), ("col", 0))
-        for name in ("sum", "max", "min", "prod")
-    }
-)
-PRODUCTS = ("tensor.matmul", "tensor.matmul_acc", "tensor.matmul_init")
 
 
 def computed_values(body: Sequence[Stmt]) -> frozenset[Var]:
@@ -66,10 +33,11 @@ def computed_values(body: Sequence[Stmt]) -> frozenset[Var]:
         for stmt in walk(body):
             match stmt:
                 case Op() if stmt.op.startswith("tensor.") and stmt.result is not None:
-                    if stmt.op in _SAME:
-                        if stmt.operands[0] in values:
+                    spec = OPS[stmt.op]
+                    if spec.aliases is not None:
+                        if stmt.operands[spec.aliases] in values:
                             values.add(stmt.result)
-                    elif stmt.op not in _MEMORY:
+                    elif spec.role is not Role.MEMORY:
                         values.add(stmt.result)
                 case For() | While():
                     for carried, after in zip(stmt.carried, stmt.yields, strict=True):
@@ -97,7 +65,7 @@ def escaping_values(body: Sequence[Stmt], total: Mapping[Var, int]) -> frozenset
 
 def stores(body: Sequence[Stmt]) -> bool:
     """Whether a body writes a tensor."""
-    return any(isinstance(s, Op) and s.op in _STORES for s in walk(body))
+    return any(isinstance(s, Op) and OPS[s.op].writes for s in walk(body))
 
 
 def space_of(tile: Var) -> MemorySpace:

@@ -12,16 +12,16 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from pypto.ir.nodes import Const, For, If, Op, Operand, Stmt, TensorType, Var, While
+from pypto.ir.op_spec import Role
+from pypto.ir.ops import OPS
 from pypto.ir.passes.rewrite import walk
-from pypto.ir.passes.tensor_values import ELEMENTWISE, REDUCED_AXES, computed_values
+from pypto.ir.passes.tensor_values import computed_values
 
 Axis = tuple[Var, int]
 # For each axis of a result, the axes of operands whose valid extents it has.
 Origins = tuple[tuple[Axis, ...], tuple[Axis, ...]]
 
 BOTH = frozenset((0, 1))
-_PADDED = ("tensor.fillpad", "tensor.fillpad_expand", "tensor.full")
-_SAME = ("tensor.assign", "tensor.write", "tensor.assemble")
 
 
 def origins(op: Op) -> Origins | None:
@@ -29,28 +29,29 @@ def origins(op: Op) -> Origins | None:
     assert op.result is not None
     tensors = [o for o in op.operands if isinstance(o, Var) and isinstance(o.type, TensorType)]
     extents = matrix(op.result)
-    if op.op in _PADDED:
+    spec = OPS[op.op]
+    if spec.pads or spec.role is Role.FILL:
         return (), ()
-    if op.op in REDUCED_AXES:
-        kept = 1 - REDUCED_AXES[op.op]
+    if spec.reduces is not None:
+        kept = 1 - spec.reduces.axis
         rest: list[tuple[Axis, ...]] = [(), ()]
         rest[kept] = ((tensors[0], kept),)
         return rest[0], rest[1]
-    if op.op in ELEMENTWISE:
+    if spec.role is Role.MAP:
         rows, cols = (
             tuple((v, axis) for v in tensors if matrix(v)[axis] == extents[axis]) for axis in (0, 1)
         )
         return rows, cols
-    if op.op in _SAME:
+    if spec.writes:
         source = tensors[1] if op.op == "tensor.assign" else tensors[0]
         return ((source, 0),), ((source, 1),)
     if op.op == "tensor.reshape":
         return _moved(matrix(tensors[0]), extents, tensors[0])
     if any(_rank(var) > 2 for var in (*tensors, op.result)):
         return None
-    if op.op == "tensor.transpose":
+    if spec.role is Role.TRANSPOSE:
         return ((tensors[0], 1),), ((tensors[0], 0),)
-    if op.op in ("tensor.matmul", "tensor.matmul_acc", "tensor.matmul_init"):
+    if spec.role is Role.PRODUCT:
         *start, left, right = tensors
         return (*((v, 0) for v in start), (left, 0)), (*((v, 1) for v in start), (right, 1))
     return None

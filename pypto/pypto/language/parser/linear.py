@@ -45,19 +45,22 @@ def _linear(definitions: Mapping[Var, Op], operand: Operand) -> _Linear:
     op = definitions.get(operand)
     if op is not None:
         sides = op.operands
-        if op.op in ("scalar.add", "scalar.sub"):
-            left, right = (_linear(definitions, side) for side in sides)
-            return left.plus(right, 1 if op.op == "scalar.add" else -1)
-        if op.op == "scalar.mul":
-            left, right = (_linear(definitions, side) for side in sides)
-            if not left.factors:
-                return right.times(left.constant)
-            if not right.factors:
-                return left.times(right.constant)
-        if op.op == "scalar.neg":
-            return _linear(definitions, sides[0]).times(-1)
-        if op.op == "scalar.cast" and _widens(sides[0], operand):
-            return _linear(definitions, sides[0])
+        match op.op:
+            case "scalar.add" | "scalar.sub":
+                left, right = (_linear(definitions, side) for side in sides)
+                return left.plus(right, 1 if op.op == "scalar.add" else -1)
+            case "scalar.mul":
+                left, right = (_linear(definitions, side) for side in sides)
+                if not left.factors:
+                    return right.times(left.constant)
+                if not right.factors:
+                    return left.times(right.constant)
+            case "scalar.neg":
+                return _linear(definitions, sides[0]).times(-1)
+            case "scalar.cast" if _widens(sides[0], operand):
+                return _linear(definitions, sides[0])
+            case _:
+                pass
     return _Linear(0, MappingProxyType({operand: 1}))
 
 

@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import Protocol
 
 from pypto.ir.nodes import AttrValue, Op, Operand, Var
+from pypto.ir.op_spec import Role
 from pypto.ir.passes.tiling.roles import (
-    REDUCTIONS,
     Extents,
-    Role,
     domain_of,
     joined,
     matrix_of,
+    reduction_of,
     role_of,
     tensors_of,
 )
@@ -114,7 +114,8 @@ class _Forming:
         """Take an operation in, if one nest can hold it too."""
         role = role_of(op)
         domain = joined(self.domain, domain_of(op))
-        axis = REDUCTIONS[op.op][0] if op.op in REDUCTIONS else self.axis
+        reduction = reduction_of(op)
+        axis = self.axis if reduction is None else reduction.axis
         if domain is None or (self.axis is not None and axis != self.axis):
             return False
         accesses = self._accesses(op, role)

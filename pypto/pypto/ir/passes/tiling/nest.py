@@ -21,12 +21,13 @@ from pypto.ir.nodes import (
     TileType,
     Var,
 )
+from pypto.ir.op_spec import Role
 from pypto.ir.passes.rewrite import substitute
 from pypto.ir.passes.tiling.blocks import Blocks
 from pypto.ir.passes.tiling.emission import ZERO, Emission, index
 from pypto.ir.passes.tiling.groups import Output
 from pypto.ir.passes.tiling.product import product_block
-from pypto.ir.passes.tiling.roles import REDUCTIONS, Role, matrix_of, role_of, tensors_of
+from pypto.ir.passes.tiling.roles import matrix_of, reduction_of, role_of, tensors_of
 from pypto.ir.passes.tiling.sweeps import Sweeps
 
 _COUNTERS = ("row", "col")
@@ -146,6 +147,7 @@ class Nest:
         self._load_ahead(ops)
         reduced = [self.sweeps.group.ops[position] for position in reductions]
         targets = [op.result for op in reduced if op.result is not None]
+        joins = [known.joined_by for op in reduced if (known := reduction_of(op)) is not None]
         totals: list[Var] = []
         start = 0
         if reductions:
@@ -162,8 +164,8 @@ class Nest:
             self._advance(self._inner, counter)
             self._write(ops, stores)
             after = [
-                self.emission.op(REDUCTIONS[op.op][1], (total, self.tile(v)), total.name)
-                for op, v, total in zip(reduced, targets, sums, strict=True)
+                self.emission.op(f"tile.{joined_by}", (total, self.tile(v)), total.name)
+                for joined_by, v, total in zip(joins, targets, sums, strict=True)
             ]
             return [*after, *(self._memory[o] for o in stores)]
 

@@ -6,45 +6,13 @@ more collapse onto the last.
 
 from __future__ import annotations
 
-import enum
 import math
 
 from pypto.ir.nodes import Dim, Op, Operand, TensorType, Var
-from pypto.ir.passes.tensor_values import ELEMENTWISE, REDUCED_AXES
+from pypto.ir.op_spec import Reduction, Role
+from pypto.ir.ops import OPS
 
 Extents = tuple[Dim, Dim]
-
-
-class Role(enum.Enum):
-    """How the elements of a result depend on those of the operands."""
-
-    MAP = "each on those at its own place, in its row or in its column"
-    REDUCE = "each on a whole row or a whole column"
-    PRODUCT = "each on a row of one and a column of the other"
-    TRANSPOSE = "each on the one at its place with row and column exchanged"
-    FILL = "on nothing"
-    READ = "each on one element of memory"
-    WRITE = "memory takes the elements"
-    WHOLE = "not known: the operation needs its operands whole"
-
-
-# What joins the results of two parts of the axis that a reduction makes 1.
-_JOINS = {"sum": "tile.add", "max": "tile.maximum", "min": "tile.minimum", "prod": "tile.mul"}
-REDUCTIONS: dict[str, tuple[int, str]] = {
-    name: (axis, _JOINS[name.rpartition("_")[2]]) for name, axis in REDUCED_AXES.items()
-}
-
-_ROLES: dict[str, Role] = {
-    **dict.fromkeys(ELEMENTWISE, Role.MAP),
-    **dict.fromkeys(REDUCTIONS, Role.REDUCE),
-    "tensor.matmul": Role.PRODUCT,
-    "tensor.matmul_acc": Role.PRODUCT,
-    "tensor.transpose": Role.TRANSPOSE,
-    "tensor.full": Role.FILL,
-    "tensor.slice": Role.READ,
-    "tensor.assign": Role.WRITE,
-    "tensor.assemble": Role.WRITE,
-}
 
 
 def matrix_of(var: Operand) -> Extents | None:
@@ -71,7 +39,7 @@ def _rank(var: Var) -> int:
 
 def role_of(op: Op) -> Role:
     """What an operation of ``tensor.*`` does, as far as blocks of it can be made."""
-    role = _ROLES.get(op.op, Role.WHOLE)
+    role = OPS[op.op].role
     matrices = [matrix_of(var) for var in tensors_of(op)]
     assert op.result is not None
     result = matrix_of(op.result)
@@ -85,10 +53,18 @@ def role_of(op: Op) -> Role:
         case Role.WRITE if op.op == "tensor.assemble":
             fits = _region(op) == matrices[-1]
         case Role.PRODUCT | Role.TRANSPOSE:
-            fits = all(_rank(var) == 2 for var in (*tensors_of(op), op.result))
+            # A condition says at run time whether a product is added.
+            fits = len(tensors_of(op)) == len(op.operands) and all(
+                _rank(var) == 2 for var in (*tensors_of(op), op.result)
+            )
         case _:
             fits = True
     return role if fits else Role.WHOLE
+
+
+def reduction_of(op: Op) -> Reduction | None:
+    """What an operation does to the axis that it makes 1, if it does."""
+    return OPS[op.op].reduces
 
 
 def domain_of(op: Op) -> Extents:
@@ -96,7 +72,7 @@ def domain_of(op: Op) -> Extents:
     if role_of(op) is Role.READ:
         return (1, 1)
     source = tensors_of(op)[-1] if role_of(op) is Role.WRITE else op.result
-    if op.op in REDUCTIONS:
+    if reduction_of(op) is not None:
         source = tensors_of(op)[0]
     assert source is not None
     extents = matrix_of(source)

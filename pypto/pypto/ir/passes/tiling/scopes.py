@@ -28,6 +28,8 @@ from pypto.ir.nodes import (
     Var,
     While,
 )
+from pypto.ir.op_spec import Role
+from pypto.ir.ops import OPS
 from pypto.ir.passes.rewrite import free_variables, walk
 from pypto.ir.passes.target import TargetLimits
 from pypto.ir.passes.tensor_values import computed_values
@@ -36,14 +38,8 @@ from pypto.ir.passes.tiling.emission import ZERO, Emission, index
 from pypto.ir.passes.tiling.fit import fits
 from pypto.ir.passes.tiling.groups import Group, Memory, Output, form_groups
 from pypto.ir.passes.tiling.nest import Nest
-from pypto.ir.passes.tiling.roles import Role, broadcasts, joined, matrix_of, role_of, tensors_of
+from pypto.ir.passes.tiling.roles import broadcasts, joined, matrix_of, role_of, tensors_of
 from pypto.ir.passes.tiling.sweeps import Sweeps
-
-# Tensor operations that name memory or touch single elements of it, and so stay as they are.
-_PASSING = (
-    *("tensor.create", "tensor.dim", "tensor.reshape", "tensor.view"),
-    *("tensor.read", "tensor.write"),
-)
 
 
 def tile_scope(
@@ -63,6 +59,11 @@ def tile_scope(
     return scope.prelude, tiled
 
 
+def _is_on_memory(op: Op) -> bool:
+    """Whether a tensor operation names memory or touches one element, and so stays as it is."""
+    return OPS[op.op].role is Role.MEMORY
+
+
 class _OwnMemory:
     """What memory variables name where every value of a scope has memory of its own."""
 
@@ -70,9 +71,11 @@ class _OwnMemory:
         self._values = values
         self._outside = outside
         self._same = {
-            stmt.result: stmt.operands[0]
+            stmt.result: stmt.operands[aliased]
             for stmt in walk(body)
-            if isinstance(stmt, Op) and stmt.op in ("tensor.reshape", "tensor.write")
+            if isinstance(stmt, Op)
+            and _is_on_memory(stmt)
+            and (aliased := OPS[stmt.op].aliases) is not None
         }
 
     def tensors(self, var: Var) -> frozenset[Var]:
@@ -121,7 +124,7 @@ class _Scope:
             match stmt:
                 case Op(op="tensor.concat") if not self._is_partly_valid(stmt):
                     run.extend(self._side_by_side(stmt))
-                case Op() if stmt.op.startswith("tensor.") and stmt.op not in _PASSING:
+                case Op() if stmt.op.startswith("tensor.") and not _is_on_memory(stmt):
                     run.append(self._owned(stmt))
                 case Op(op="tensor.dim") if stmt.operands[0] in self._values:
                     out.append(self._known_extent(stmt))

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pypto.ir.nodes import Op, Var
+from pypto.ir.op_spec import Role
 from pypto.ir.passes.tiling.groups import Group, Output
-from pypto.ir.passes.tiling.roles import REDUCTIONS, Role, matrix_of, role_of, tensors_of
+from pypto.ir.passes.tiling.roles import matrix_of, reduction_of, role_of, tensors_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Sweeps:
             if role_of(op) is Role.WRITE:
                 continue
             sources = [self.ready(v) for v in tensors_of(op) if role_of(op) is not Role.READ]
-            ready = max(sources, default=0) + (op.op in REDUCTIONS)
+            ready = max(sources, default=0) + (reduction_of(op) is not None)
             self.values[op.result] = Value(op, ready, self.varies(op.result))
         wanted = {self.origin(o.value) for o in self.outputs}
         for position, op in reversed(list(enumerate(self.group.ops))):
@@ -97,7 +98,7 @@ class Sweeps:
         positions = []
         for position in self.needed:
             op, known = self._known(position)
-            if op.op not in REDUCTIONS and not known.varying and known.ready == level:
+            if reduction_of(op) is None and not known.varying and known.ready == level:
                 positions.append(position)
         return positions, [o for o in self._outputs_at(level) if not self.varies(o.value)]
 
@@ -106,7 +107,7 @@ class Sweeps:
         positions = []
         for position in self.needed:
             op, known = self._known(position)
-            if op.op in REDUCTIONS and known.ready == level + 1:
+            if reduction_of(op) is not None and known.ready == level + 1:
                 positions.append(position)
         return positions, [o for o in self._outputs_at(level) if self.varies(o.value)]
 
