@@ -18,8 +18,7 @@ def assign_whole(frame: Frame, target: Var, source: Var, node: ast.AST, hint: st
     """Emits the assignment; the result names the memory of ``target``."""
     source = narrowed(frame, source, target.type.dtype, node)
     result = frame.emit("tensor.assign", [target, source], node, hint=hint)
-    frame.values.aliases[result] = target
-    frame.values.written.add(target)
+    frame.values.record_write(result, target)
     return result
 
 

@@ -58,7 +58,7 @@ def if_statement(frame: Frame, node: ast.If) -> None:
             result = frame.new_var(name, type_of(pair[0]))
             if same_memory(frame, left, right):
                 assert is_tensor(left)
-                frame.values.aliases[result] = left
+                frame.values.record_name(result, left)
             frame.env[name] = result
             results.append(result)
             yields.append(pair)

@@ -41,8 +41,7 @@ def write_element(
     hint = container.name
     result = frame.emit(f"{family}.write", [container, *indices, element], node, hint=hint)
     if family == "tensor":
-        frame.values.aliases[result] = container
-        frame.values.written.add(container)
+        frame.values.record_write(result, container)
     if isinstance(target, ast.Name):
         frame.env[target.id] = result
     return result

@@ -218,7 +218,7 @@ def _as_row(frame: Frame, value: Var, node: ast.AST) -> Var:
     shape = tuple(extent for extent in value.type.shape if isinstance(extent, int))
     attrs: dict[str, AttrValue] = {"shape": (1, *shape)}
     row = frame.emit("tensor.reshape", [value], node, hint=value.name, attrs=attrs)
-    frame.values.aliases[row] = value
+    frame.values.record_name(row, value)
     return row
 
 

@@ -85,17 +85,24 @@ class Builder:
             self.active.pop()
 
 
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """Another name of ``parent``; ``depth`` names lie between it and the ``root`` of both."""
+
+    parent: Var
+    root: Var
+    depth: int
+
+
 @dataclass(slots=True)
 class Values:
     """What is known of the variables of one IR function.
 
-    ``aliases`` maps a tensor variable to the one whose memory it names. ``memory`` holds the
-    tensors that exist in global memory by themselves: parameters and created tensors.
-    ``owners`` says in which ``pl.at`` block a variable was bound. ``symbols`` gives the run-time
-    extents their dimension.
+    ``memory`` holds the tensors that exist in global memory by themselves: parameters and created
+    tensors. ``owners`` says in which ``pl.at`` block a variable was bound. ``symbols`` gives the
+    run-time extents their dimension. ``written`` are names of memory that is written.
     """
 
-    aliases: dict[Var, Var] = field(default_factory=dict)
     memory: set[Var] = field(default_factory=set)
     owners: dict[Var, int] = field(default_factory=dict)
     symbols: dict[Var, DynDim] = field(default_factory=dict)
@@ -113,11 +120,27 @@ class Values:
 
     # How scalars were computed.
     definitions: dict[Var, Op] = field(default_factory=dict)
+    # Never changed once it is there, so that each name can know its root.
+    _names: dict[Var, _Name] = field(default_factory=dict)
+
+    def record_name(self, name: Var, tensor: Var) -> None:
+        """From here on ``name``, a new variable, names the memory or the value of ``tensor``."""
+        self._names[name] = _Name(tensor, self.root(tensor), self._depth(tensor) + 1)
+
+    def record_write(self, result: Var, tensor: Var) -> None:
+        """``tensor`` is written, and ``result`` names its memory afterwards."""
+        self.record_name(result, tensor)
+        self.written.add(tensor)
+
+    def named_by(self, var: Var) -> Var | None:
+        """What ``var`` was recorded as another name of, if it was."""
+        name = self._names.get(var)
+        return None if name is None else name.parent
 
     def root(self, var: Var) -> Var:
         """The variable that stands for the same memory, or the same value, as ``var``."""
-        *_, root = self._chain(var)
-        return root
+        name = self._names.get(var)
+        return var if name is None else name.root
 
     def whole(self, var: Var) -> Var:
         """The parameter or created tensor in whose memory ``var`` lies."""
@@ -128,14 +151,15 @@ class Values:
 
     def meeting(self, left: Var, right: Var) -> Var:
         """The nearest variable whose memory two variables of one root both name."""
-        known = set(self._chain(left))
-        return next(var for var in self._chain(right) if var in known)
+        while left is not right:
+            if self._depth(left) < self._depth(right):
+                left, right = right, left
+            left = self._names[left].parent
+        return left
 
-    def _chain(self, var: Var) -> Iterator[Var]:
-        yield var
-        while var in self.aliases:
-            var = self.aliases[var]
-            yield var
+    def _depth(self, var: Var) -> int:
+        name = self._names.get(var)
+        return 0 if name is None else name.depth
 
 
 @dataclass(slots=True)

@@ -44,7 +44,6 @@ from pypto.language.parser.values import (
     is_tile,
     show_value,
 )
-from pypto.language.parser.windows import alias
 from pypto.language.source import (
     Argument,
     ConstValue,
@@ -337,8 +336,7 @@ def _emit_call(
             continue
         assert isinstance(operand, Var)
         result = frame.new_var(hint or operand.name, operand.type)
-        alias(frame, result, operand)
-        frame.values.written.add(operand)
+        frame.values.record_write(result, operand)
         results[index] = result
     span = frame.source.span(node)
     frame.body.append(Call(name, tuple(operands), tuple(results.values()), span, schedule))

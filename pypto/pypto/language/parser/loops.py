@@ -212,8 +212,9 @@ def _results(frame: Frame, header: _Header, entries: Sequence[_Entry]) -> dict[s
     results: dict[str, Var] = {}
     for entry in entries:
         result = frame.new_var(names.get(entry.name) or entry.name, entry.arg.type)
-        if entry.arg in frame.values.aliases:
-            frame.values.aliases[result] = frame.values.aliases[entry.arg]
+        tensor = frame.values.named_by(entry.arg)
+        if tensor is not None:
+            frame.values.record_name(result, tensor)
         results[entry.name] = result
     return results
 
@@ -252,7 +253,7 @@ def _entry(
     if is_tile(value) or (is_tensor(value) and (name in plan.tensors or exact)):
         arg = frame.new_var(name, value.type)
         if is_tensor(value) and name not in plan.tensors:
-            frame.values.aliases[arg] = value  # as long as the body agrees
+            frame.values.record_name(arg, value)  # as long as the body agrees
         if value in frame.values.products:
             frame.values.products.add(arg)
         if is_tensor(arg) and not frame.on_core:

@@ -24,7 +24,6 @@ from pypto.language.parser.levels import works_on_tiles
 from pypto.language.parser.scalars import extent_symbol, index_operand, tensor_extent
 from pypto.language.parser.site import CallSite, Handler
 from pypto.language.parser.values import Value, is_number, is_tile, literal, show_value
-from pypto.language.parser.windows import alias
 
 
 def _move(site: CallSite) -> Value:
@@ -170,7 +169,7 @@ def _reshape(site: CallSite) -> Value:
     if is_tile(value):
         return site.emit("tile.reshape", [value], attrs)
     result = site.emit("tensor.reshape", [value], attrs)
-    alias(site.frame, result, value)
+    site.frame.values.record_name(result, value)
     return result
 
 

@@ -21,7 +21,6 @@ from pypto.language.parser.frame import Frame
 from pypto.language.parser.slices import Region, element_of, region_of
 from pypto.language.parser.values import Value, is_array, is_scalar, is_tensor, is_tile, show_value
 from pypto.language.parser.views import assign_part, subscript_view
-from pypto.language.parser.windows import alias
 
 
 def assign_region(frame: Frame, target: ast.Subscript, value: Value) -> None:
@@ -62,8 +61,7 @@ def assign_region(frame: Frame, target: ast.Subscript, value: Value) -> None:
         return
     else:
         result = _into_tensor(frame, container, value, target)
-        alias(frame, result, container)
-        frame.values.written.add(container)
+        frame.values.record_write(result, container)
     if isinstance(target.value, ast.Name):
         frame.env[target.value.id] = result
 

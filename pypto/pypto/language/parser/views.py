@@ -72,8 +72,7 @@ def assign_part(frame: Frame, part: Var, source: Var, node: ast.AST) -> None:
     outer, frame.body, frame.scope = frame.body, body, frame.values.scopes
     result = frame.emit("tensor.assign", [part, source], node, hint=part.name)
     frame.body, frame.scope = outer, None
-    frame.values.aliases[result] = part
-    frame.values.written.add(part)
+    frame.values.record_write(result, part)
     outer.append(Scope(f"{frame.source.name}_copy", tuple(body), frame.source.span(node)))
 
 

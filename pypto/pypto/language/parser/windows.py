@@ -134,14 +134,8 @@ def _atomicity(site: CallSite) -> dict[str, AttrValue]:
 def store_tile(frame: Frame, tile: Var, offsets: list[Operand], tensor: Var, site: CallSite) -> Var:
     """Writes a tile into a tensor; the result names the tensor's memory."""
     result = site.emit("tile.store", [tile, *offsets, tensor], _atomicity(site))
-    alias(frame, result, tensor)
-    frame.values.written.add(tensor)
+    frame.values.record_write(result, tensor)
     return result
-
-
-def alias(frame: Frame, result: Var, tensor: Var) -> None:
-    """Records that ``result`` names the memory of ``tensor``."""
-    frame.values.aliases[result] = tensor
 
 
 def _slice(site: CallSite) -> Value:
@@ -246,8 +240,7 @@ def _into_tensor(site: CallSite, target: Var, source: Var) -> Value:
         raise site.wrong("source", f"{show_value(source)} has extents known at run time only")
     attrs: dict[str, AttrValue] = {"shape": region, **_atomicity(site)}
     result = site.emit("tensor.assemble", [target, *offsets, source], attrs)
-    alias(frame, result, target)
-    frame.values.written.add(target)
+    frame.values.record_write(result, target)
     return result
 
 
