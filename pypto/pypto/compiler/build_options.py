@@ -27,11 +27,10 @@ from pypto.ir.options import (
 from pypto.ir.performance import HINT_NAMES
 from pypto.runtime import field_checks as check
 from pypto.runtime.options import refuse_distributed_config
+from pypto.runtime.switches import switched_on
 
 LOCATIONS_VARIABLE = "PYPTO_EMIT_PTO_LOC"
 RUNNER_VARIABLE = "PYPTO_EMIT_DEBUG_RUNNER"
-
-_OFF = frozenset({"0", "false", "no"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +55,6 @@ class BuildOptions:
     source_locations: bool = True
     debug_runner: bool = False
     hints: HintOptions | None = None
-
-
-def switched_on(environ: Mapping[str, str], variable: str) -> bool:
-    """Whether a switch of the environment is not turned off; 0, false and no do, in any case."""
-    return environ.get(variable, "").lower() not in _OFF
 
 
 def build_options(given: Mapping[str, Any], environ: Mapping[str, str]) -> BuildOptions:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from pypto.backend import BackendType
+from pypto.ir.typing_rules import is_whole
 
 
 class DistributedUnavailable(NotImplementedError):
@@ -41,7 +42,7 @@ class DistributedConfig:
 
     def __post_init__(self) -> None:
         ids = tuple(self.device_ids)
-        if not ids or any(isinstance(i, bool) or not isinstance(i, int) or i < 0 for i in ids):
+        if not ids or any(not is_whole(i) or i < 0 for i in ids):
             raise ValueError(f"device_ids must be numbers of chips, got {self.device_ids!r}")
         if len(set(ids)) != len(ids):
             raise ValueError(f"device_ids names a chip twice: {list(ids)}")

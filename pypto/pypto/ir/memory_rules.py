@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from pypto.ir.dtypes import BF16, FP16, FP32, INDEX, INT8, INT16, INT32, TASK_ID, DataType
+from pypto.ir.dtypes import INDEX, TASK_ID, DataType
 from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import (
-    AtomicType,
     AttrValue,
-    Const,
     Dim,
     DynDim,
     MemorySpace,
@@ -21,12 +19,16 @@ from pypto.ir.nodes import (
     TileType,
     Type,
 )
+from pypto.ir.regions import (
+    check_atomic,
+    check_region,
+    check_store_dtype,
+    const_extent,
+    region_extents,
+    region_sizes,
+    show_tuple,
+)
 from pypto.ir.typing_rules import MAX_RANK, show_shape, show_type, type_of
-
-_ATOMIC_DTYPES = (FP32, FP16, BF16, INT32, INT16, INT8)
-# A fractal of layout NZ: so many rows, of so many bytes each.
-NZ_BLOCK_ROWS = 16
-NZ_BLOCK_BYTES = 32
 
 _LOAD_SPACES = (MemorySpace.Vec, MemorySpace.Mat)
 # Where a tile can be copied to, by where it is.
@@ -46,11 +48,6 @@ def tile_extents(attrs: Mapping[str, AttrValue]) -> tuple[int, int]:
     if not isinstance(rows, int) or not isinstance(cols, int) or rows < 1 or cols < 1:
         raise IrTypeError(f"tile extents must be positive, but shape is {show_tuple(shape)}")
     return rows, cols
-
-
-def show_tuple(values: Sequence[object]) -> str:
-    """``[1, 2]``."""
-    return "[" + ", ".join(str(v) for v in values) + "]"
 
 
 def _space(attrs: Mapping[str, AttrValue]) -> MemorySpace:
@@ -79,22 +76,6 @@ def check_tensor_type(shape: Sequence[Dim], dtype: DataType) -> TensorType:
     if dtype == INDEX:
         raise IrTypeError("a tensor cannot hold index elements; use pl.INT64")
     return TensorType(tuple(shape), dtype)
-
-
-def check_layout(tensor: TensorType, layout: TensorLayout) -> None:
-    """:class:`IrTypeError` unless the tensor can be stored in that order."""
-    if layout is TensorLayout.DN:
-        raise IrTypeError("a tensor is not stored by columns: use pl.ND, and pl.transpose a tile")
-    if layout is TensorLayout.NZ:
-        block = NZ_BLOCK_BYTES // tensor.dtype.get_byte()
-        rows, cols = tensor.shape[-2:] if len(tensor.shape) == 2 else (0, 0)
-        if not isinstance(rows, int) or not isinstance(cols, int) or not rows:
-            raise IrTypeError("a tensor in layout NZ has two constant extents")
-        if rows % NZ_BLOCK_ROWS or cols % block:
-            raise IrTypeError(
-                f"a tensor of {tensor.dtype} in layout NZ has a multiple of {NZ_BLOCK_ROWS} rows "
-                f"and of {block} columns, not {show_shape(tensor.shape)}"
-            )
 
 
 def tensor_create(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
@@ -163,7 +144,7 @@ def tensor_slice(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) ->
     """A region of a tensor as a tensor of its own, without the axes to drop."""
     tensor, shape, drop = axis_tensor(operands), attrs["shape"], attrs["drop"]
     assert isinstance(shape, tuple) and isinstance(drop, tuple)
-    extents = _region_extents(tensor, shape)
+    extents = region_extents(tensor, shape)
     for axis in drop:
         if not isinstance(axis, int) or not 0 <= axis < len(extents) or extents[axis] != 1:
             raise IrTypeError(f"cannot drop axis {axis} of a region of {show_tuple(extents)}")
@@ -175,36 +156,23 @@ def tensor_slice(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) ->
             const_extent(rows, matrix[0], "valid_shape[0]"),
             const_extent(cols, matrix[1], "valid_shape[1]"),
         )
-        sizes = _region_sizes(len(extents), valid)
+        sizes = region_sizes(len(extents), valid)
     check_region(tensor, offsets, sizes, "reads")
     rest = [extent for axis, extent in enumerate(extents) if axis not in drop]
     return check_tensor_type(rest, tensor.dtype)
-
-
-def _region_extents(tensor: TensorType, shape: Sequence[object]) -> tuple[int, ...]:
-    """The extents of a region that one tile can hold."""
-    extents = tuple(extent for extent in shape if isinstance(extent, int))
-    rank = len(tensor.shape)
-    if len(extents) != rank:
-        raise IrTypeError(f"needs {rank} extents for a {show_type(tensor)}, got {len(extents)}")
-    if any(extent != 1 for extent in extents[:-2]):
-        raise IrTypeError(
-            f"all but the last two extents of a region must be 1, but it is {show_tuple(extents)}"
-        )
-    return extents
 
 
 def tensor_assemble(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """A region of the first operand takes the last one's values."""
     target, source, shape = axis_tensor(operands), type_of(operands[-1]), attrs["shape"]
     assert isinstance(source, TensorType) and isinstance(shape, tuple)
-    extents = _region_extents(target, shape)
+    extents = region_extents(target, shape)
     own = [extent for extent in source.shape if isinstance(extent, int)]
     if len(own) != len(source.shape) or math.prod(own) != math.prod(extents):
         raise IrTypeError(f"a {show_type(source)} does not fill a region of {show_tuple(extents)}")
     check_region(target, operands[1:-1], extents, "writes")
     check_store_dtype(source, target)
-    _check_atomic(target, attrs)
+    check_atomic(target, attrs)
     return target
 
 
@@ -219,93 +187,6 @@ def tensor_assign(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -
         )
     check_store_dtype(source, target)
     return target
-
-
-def _check_atomic(target: TensorType, attrs: Mapping[str, AttrValue]) -> None:
-    atomic = attrs.get("atomic", AtomicType.None_)
-    if atomic not in (AtomicType.None_, AtomicType.Add):
-        raise IrTypeError(f"atomic must be pl.AtomicType.Add or None_, not {atomic!r}")
-    if atomic is AtomicType.Add and target.dtype not in _ATOMIC_DTYPES:
-        names = ", ".join(str(dtype) for dtype in _ATOMIC_DTYPES)
-        raise IrTypeError(
-            f"cannot add atomically to a {show_type(target)}; its elements must be one of {names}"
-        )
-
-
-def check_store_dtype(source: Type, target: TensorType) -> None:
-    """Refuses elements of another type, but for fp32 of Acc, which is narrowed on its way out."""
-    if source.dtype == target.dtype:
-        return
-    narrowing = (
-        isinstance(source, TileType)
-        and source.space is MemorySpace.Acc
-        and source.dtype == FP32
-        and target.dtype in (FP16, BF16)
-    )
-    if not narrowing:
-        raise IrTypeError(
-            f"element types differ: the value is a {show_type(source)}, the target a "
-            f"{show_type(target)}; convert the value with pl.cast(x, {target.dtype!r})"
-        )
-
-
-def check_region(
-    tensor: TensorType, offsets: Sequence[Operand], sizes: Sequence[int | None], verb: str
-) -> None:
-    """Constant offsets and sizes against static extents."""
-    if len(offsets) != len(tensor.shape):
-        raise IrTypeError(
-            f"needs {len(tensor.shape)} offsets for a {show_type(tensor)}, got {len(offsets)}"
-        )
-    if tensor.layout is TensorLayout.NZ:
-        _check_fractals(tensor, offsets[-1], sizes[-1], verb)
-    for axis, (offset, size, dim) in enumerate(zip(offsets, sizes, tensor.shape, strict=True)):
-        extent = dim if isinstance(dim, int) else None
-        type_ = type_of(offset)
-        if not isinstance(type_, ScalarType) or not type_.dtype.is_int:
-            raise IrTypeError(f"offset {axis} must be an integer, but is a {show_type(type_)}")
-        if isinstance(offset, Const):
-            start = int(offset.value)
-            if start < 0:
-                raise IrTypeError(f"offset {axis} is {start}; offsets count from 0")
-            if extent is not None and start + (size or 0) > extent:
-                raise IrTypeError(
-                    f"{verb} elements {start} to {start + (size or 0)} of axis {axis}, which has "
-                    f"{extent}: out of range"
-                )
-        elif extent is not None and size is not None and size > extent:
-            raise IrTypeError(
-                f"{verb} {size} elements of axis {axis}, which has {extent}: out of range"
-            )
-
-
-def _check_fractals(tensor: TensorType, offset: Operand, size: int | None, verb: str) -> None:
-    """A region of a tensor in layout NZ begins and ends between two column blocks."""
-    block = NZ_BLOCK_BYTES // tensor.dtype.get_byte()
-    start = int(offset.value) if isinstance(offset, Const) else 0
-    if size is None or size % block or start % block:
-        region = f"columns {start} to {start + size}" if size else "columns known at run time only"
-        raise IrTypeError(
-            f"{verb} {region} of a tensor in layout NZ, which takes multiples of {block}"
-        )
-
-
-def _region_sizes(rank: int, valid: tuple[int | None, int | None]) -> tuple[int | None, ...]:
-    """How many elements of each axis a tile covers."""
-    return (1,) * (rank - 2) + valid if rank > 1 else valid[1:]
-
-
-def const_extent(operand: Operand, limit: int, what: str) -> int | None:
-    """A valid extent of 0 to ``limit``; ``None`` where it is a run-time value."""
-    type_ = type_of(operand)
-    if not isinstance(type_, ScalarType) or not type_.dtype.is_int:
-        raise IrTypeError(f"{what} must be an integer, but is a {show_type(type_)}")
-    if not isinstance(operand, Const):
-        return None
-    value = int(operand.value)
-    if not 0 <= value <= limit:
-        raise IrTypeError(f"{what} is {value}, outside 0 to {limit}")
-    return value
 
 
 def tile_load(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
@@ -324,7 +205,7 @@ def tile_load(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Ty
     rank = len(tensor.shape)
     if rank == 1 and shape[0] != 1:
         raise IrTypeError(f"a {show_type(tensor)} gives tiles of one row, not {show_shape(shape)}")
-    sizes = _region_sizes(rank, valid)
+    sizes = region_sizes(rank, valid)
     check_region(tensor, rest, sizes, "reads")
     return TileType(shape, tensor.dtype, space, valid)
 
@@ -339,11 +220,11 @@ def tile_store(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> T
     if tile.space in (MemorySpace.Left, MemorySpace.Right, MemorySpace.Bias):
         raise IrTypeError(f"cannot store from {tile.space.name}; store from Vec, Mat or Acc")
     check_store_dtype(tile, target)
-    _check_atomic(target, attrs)
+    check_atomic(target, attrs)
     rank = len(target.shape)
     if rank == 1 and tile.shape[0] != 1:
         raise IrTypeError(f"a {show_type(tile)} does not fit a {show_type(target)} of one axis")
-    sizes = _region_sizes(rank, tile.valid)
+    sizes = region_sizes(rank, tile.valid)
     check_region(target, operands[1:-1], sizes, "writes")
     return target
 

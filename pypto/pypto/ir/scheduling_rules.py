@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pypto.ir.dtypes import INDEX, TASK_ID, DataType
 from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import ArrayType, AttrValue, Const, Operand, ScalarType, Type
-from pypto.ir.typing_rules import show_type, type_of
+from pypto.ir.typing_rules import is_whole, show_type, type_of
 
 MAX_ARRAY = 4096  # scalars; an array lives on the orchestrator's stack
 
@@ -15,7 +15,7 @@ MAX_ARRAY = 4096  # scalars; an array lives on the orchestrator's stack
 def array_create(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Type:
     """An array of ``size`` scalars."""
     size, dtype = attrs["size"], attrs["dtype"]
-    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= MAX_ARRAY:
+    if not is_whole(size) or not 1 <= size <= MAX_ARRAY:
         raise IrTypeError(f"an array holds 1 to {MAX_ARRAY} scalars, not {size!r}")
     if not isinstance(dtype, DataType):
         raise IrTypeError(f"dtype must be an element type such as pl.TASK_ID, not {dtype!r}")

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from pypto.ir.dtypes import BOOL, FP32, INDEX
 from pypto.ir.nodes import AttrValue, Const, MemorySpace, Op, TensorType
 from pypto.ir.ops import OPS
-from pypto.ir.typing_rules import type_of
+from pypto.ir.typing_rules import rank_of, type_of
 
 Texts = Sequence[str]
 Spelling = Callable[[Op, Texts], str]
@@ -81,12 +81,6 @@ def _keywords(op: Op, *but: str) -> Iterator[str]:
             yield f"{name}={spelled_attribute(value)}"
 
 
-def _rank(op: Op, position: int) -> int:
-    type_ = type_of(op.operands[position])
-    assert isinstance(type_, TensorType)
-    return len(type_.shape)
-
-
 def _renamed(name: str, *order: int) -> Spelling:
     """Another name, and the operands in another order."""
 
@@ -98,7 +92,7 @@ def _renamed(name: str, *order: int) -> Spelling:
 
 
 def _load(op: Op, operands: Texts) -> str:
-    rank = _rank(op, 0)
+    rank = rank_of(op.operands[0])
     shape = op.attrs["shape"]
     assert isinstance(shape, tuple)
     extents = [str(extent) for extent in (shape[1:] if rank == 1 else shape)]
@@ -167,7 +161,7 @@ def _fillpad(op: Op, operands: Texts) -> str:
 
 
 def _slice(op: Op, operands: Texts) -> str:
-    rank = _rank(op, 0)
+    rank = rank_of(op.operands[0])
     arguments = [
         operands[0],
         spelled_attribute(op.attrs["shape"]),
@@ -212,7 +206,7 @@ def _tile_assemble(op: Op, operands: Texts) -> str:
 
 
 def _view(op: Op, operands: Texts) -> str:
-    rank = _rank(op, 0)
+    rank = rank_of(op.operands[0])
     extents = _filled(op.attrs["shape"], operands[rank + 1 :])
     arguments = [operands[0], spelled_list(extents), spelled_list(operands[1 : rank + 1])]
     if op.attrs["drop"]:

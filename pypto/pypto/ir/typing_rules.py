@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from pypto.ir.dtypes import BOOL, INDEX, TASK_ID, DataType
 from pypto.ir.errors import IrTypeError
@@ -41,6 +42,18 @@ MAX_RANK = 5
 def type_of(operand: Operand) -> Type:
     """The type of a variable or of a literal."""
     return ScalarType(operand.dtype) if isinstance(operand, Const) else operand.type
+
+
+def rank_of(operand: Operand) -> int:
+    """How many axes a tile or a tensor has."""
+    type_ = type_of(operand)
+    assert isinstance(type_, TileType | TensorType)
+    return len(type_.shape)
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value of Python is a whole number; a truth value is none."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def show_shape(shape: Sequence[Dim | None]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pypto.ir.errors import IrTypeError
-from pypto.ir.memory_rules import axis_tensor, check_region, check_tensor_type, show_tuple
+from pypto.ir.memory_rules import axis_tensor, check_tensor_type
 from pypto.ir.nodes import (
     AttrValue,
     Dim,
@@ -15,6 +15,7 @@ from pypto.ir.nodes import (
     TensorType,
     Type,
 )
+from pypto.ir.regions import check_region, show_tuple
 from pypto.ir.typing_rules import show_type
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from pypto.ir.dtypes import BF16, FP16, FP32
 from pypto.ir.errors import IrTypeError
-from pypto.ir.memory_rules import MOVES, const_extent, show_tuple, tile_extents
+from pypto.ir.memory_rules import MOVES, tile_extents
 from pypto.ir.nodes import (
     AttrValue,
     Const,
@@ -19,6 +19,7 @@ from pypto.ir.nodes import (
     TileType,
     Type,
 )
+from pypto.ir.regions import const_extent, show_tuple
 from pypto.ir.typing_rules import PADS, show_type, type_of
 
 _FACTOR_SPACES = (MemorySpace.Left, MemorySpace.Right, MemorySpace.Bias)

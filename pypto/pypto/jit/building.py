@@ -80,10 +80,10 @@ class Recipe:
             RUNNER_VARIABLE,
             BuildOptions,
             hint_options,
-            switched_on,
         )
         from pypto.compiler.entry import build_installed
         from pypto.compiler.pass_record import dump_level
+        from pypto.runtime.switches import switched_on
 
         program = self.parse()
         options = self.specialization.options

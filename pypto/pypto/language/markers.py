@@ -13,6 +13,7 @@ from typing import cast
 
 from pypto.ir.dtypes import TASK_ID, DataType
 from pypto.ir.nodes import Direction, MemorySpace, TensorLayout
+from pypto.ir.typing_rules import is_whole
 
 
 class Level(enum.Enum):
@@ -58,7 +59,7 @@ def dynamic(name: str, *, limit: int | None = None) -> DynVar:
     """
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"pl.dynamic: {name!r} is not an identifier")
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+    if limit is not None and (not is_whole(limit) or limit < 1):
         raise ValueError(f"pl.dynamic: limit must be a positive int, not {limit!r}")
     return DynVar(name, limit)
 
@@ -259,7 +260,7 @@ class Array:
         if len(items) != 2:
             raise TypeError("pl.Array takes [size, dtype], such as pl.Array[4, pl.TASK_ID]")
         size, dtype = items
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        if not is_whole(size) or size < 1:
             raise TypeError(f"pl.Array: the size must be a positive int, not {size!r}")
         return cls(size, _dtype("pl.Array", dtype))
 

@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from pypto.ir.dtypes import INDEX
 from pypto.ir.errors import CompileError
 from pypto.ir.nodes import Const, MemorySpace, Op, Span, TileType, Var
-from pypto.ir.passes.scope_values import ZERO, ScopeValues
+from pypto.ir.passes.rewrite import ZERO
+from pypto.ir.passes.scope_values import ScopeValues
 from pypto.ir.passes.tensor_values import static_extents, tensor_type, whole_extents
+from pypto.ir.regions import tile_slice_attrs
 
 # Matrices are taken apart one by one, in code that is as long as they are many.
 _MOST_PARTS = 1024
@@ -113,16 +115,7 @@ def _exchanged(
 
 def _part(at: ScopeValues, tile: Var, row: int, shape: tuple[int, int], span: Span) -> Var:
     operands = (tile, Const(row, INDEX), ZERO)
-    return at.tile_op(
-        "tile.slice",
-        operands,
-        tile.name,
-        span,
-        shape=shape,
-        has_valid=False,
-        pad="",
-        clamp=False,
-    )
+    return at.tile_op("tile.slice", operands, tile.name, span, **tile_slice_attrs(shape))
 
 
 def _put(at: ScopeValues, target: Var, source: Var, row: int, span: Span) -> Var:

@@ -27,15 +27,17 @@ from pypto.ir.nodes import (
 from pypto.ir.op_spec import Role
 from pypto.ir.ops import OPS
 from pypto.ir.passes.lower_matrices import batched_product, transposed
-from pypto.ir.passes.rewrite import reads, results, walk
-from pypto.ir.passes.scope_values import ZERO, ScopeValues
+from pypto.ir.passes.rewrite import ZERO, reads, results, walk
+from pypto.ir.passes.scope_values import ScopeValues
 from pypto.ir.passes.tensor_values import (
+    region_of,
     space_of,
     static_extents,
     stores,
     tensor_type,
     whole_extents,
 )
+from pypto.ir.regions import load_attrs
 
 
 class ScopeLowering:
@@ -197,16 +199,15 @@ class ScopeLowering:
         self._at.store(tile, target, op.result, op.span)
 
     def _lower_assemble(self, op: Op) -> None:
-        (target, *offsets), source, shape = op.operands[:-1], op.operands[-1], op.attrs["shape"]
+        (target, *offsets), source = op.operands[:-1], op.operands[-1]
         assert isinstance(target, Var) and isinstance(source, Var) and op.result is not None
-        assert isinstance(shape, tuple)
         if target in self._at:
             raise CompileError(
                 f"{target.name} is computed here, so that it has no memory a part of which could "
                 "be written: write it to a tensor first",
                 op.span,
             )
-        region = shape[-2:] if len(shape) > 1 else (1, *shape)
+        region = region_of(op)
         moves = region != whole_extents(source, op.span)
         acc = (source, MemorySpace.Acc) in self._at.tiles and not moves
         if self._at.is_partly_valid(source):
@@ -221,11 +222,11 @@ class ScopeLowering:
 
     def _lower_slice(self, op: Op) -> None:
         """Loaded here, for it is a copy, and to wherever it is read."""
-        result, (source, *offsets), shape = op.result, op.operands, op.attrs["shape"]
-        assert isinstance(source, Var) and result is not None and isinstance(shape, tuple)
+        result, (source, *offsets) = op.result, op.operands
+        assert isinstance(source, Var) and result is not None
         if source in self._at:
             source = self._at.memory_of(source, op.span)
-        region = shape[-2:] if len(shape) > 1 else (1, *shape)
+        region = region_of(op)
         padded = op.attrs["has_valid"] is True  # which happens in Vec
         for space in [MemorySpace.Vec] if padded else self._spaces_read(result):
             tile = self._at.tile_op(
@@ -233,9 +234,7 @@ class ScopeLowering:
                 (source, *offsets),
                 result.name,
                 op.span,
-                shape=region,
-                space=space,
-                has_valid=padded,
+                **load_attrs(region, space, has_valid=padded),
             )
             if padded:
                 # Filled, so that nobody computes with what happens to be there.

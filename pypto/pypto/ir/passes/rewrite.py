@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pypto.ir.dtypes import INDEX
 from pypto.ir.nodes import (
     Call,
     Carried,
@@ -23,6 +24,14 @@ from pypto.ir.nodes import (
 )
 
 Substitution = Mapping[Var, Operand]
+
+
+def index(value: int) -> Const:
+    """A constant offset, count or extent."""
+    return Const(value, INDEX)
+
+
+ZERO = index(0)
 
 
 def operands(stmt: Stmt) -> tuple[Operand, ...]:

@@ -21,7 +21,7 @@ from pypto.ir.nodes import (
     Var,
 )
 from pypto.ir.ops import infer_result
-from pypto.ir.passes.rewrite import bindings
+from pypto.ir.passes.rewrite import ZERO, bindings
 from pypto.ir.passes.tensor_values import (
     computed_values,
     static_extents,
@@ -30,8 +30,7 @@ from pypto.ir.passes.tensor_values import (
     whole_extents,
 )
 from pypto.ir.passes.valid_values import cuts_valid_part, is_whole, matrix, origins, own_region
-
-ZERO = Const(0, INDEX)
+from pypto.ir.regions import load_attrs
 
 
 class ScopeValues:
@@ -120,9 +119,8 @@ class ScopeValues:
             source = Var(var.name, TensorType(shape, tensor_type(var).dtype))
             self.emit("tensor.reshape", (var,), source, span, shape=shape)
         zeros = (ZERO,) * len(tensor_type(source).shape)
-        return self.tile_op(
-            "tile.load", (source, *zeros), var.name, span, shape=shape, space=space, has_valid=False
-        )
+        attrs = load_attrs(shape, space)
+        return self.tile_op("tile.load", (source, *zeros), var.name, span, **attrs)
 
     def memory_of(self, var: Var, span: Span) -> Var:
         """Global memory that holds a value."""

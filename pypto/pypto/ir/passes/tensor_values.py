@@ -80,6 +80,14 @@ def tensor_type(var: Var) -> TensorType:
     return var.type
 
 
+def region_of(op: Op) -> tuple[int, int]:
+    """The last two extents of the region that a slice or an assembly names, as of a matrix."""
+    shape = op.attrs["shape"]
+    assert isinstance(shape, tuple)
+    rows, cols = (1, *(e for e in shape if isinstance(e, int)))[-2:]
+    return rows, cols
+
+
 def static_extents(type_: TensorType) -> tuple[int, ...]:
     """The extents of a type all of whose extents are known to be constants."""
     return tuple(extent for extent in type_.shape if isinstance(extent, int))

@@ -16,6 +16,7 @@ from pypto.ir.op_spec import Role
 from pypto.ir.ops import OPS
 from pypto.ir.passes.rewrite import walk
 from pypto.ir.passes.tensor_values import computed_values
+from pypto.ir.typing_rules import rank_of
 
 Axis = tuple[Var, int]
 # For each axis of a result, the axes of operands whose valid extents it has.
@@ -47,7 +48,7 @@ def origins(op: Op) -> Origins | None:
         return ((source, 0),), ((source, 1),)
     if op.op == "tensor.reshape":
         return _moved(matrix(tensors[0]), extents, tensors[0])
-    if any(_rank(var) > 2 for var in (*tensors, op.result)):
+    if any(rank_of(var) > 2 for var in (*tensors, op.result)):
         return None
     if spec.role is Role.TRANSPOSE:
         return ((tensors[0], 1),), ((tensors[0], 0),)
@@ -150,8 +151,3 @@ def _moved(old: tuple[object, object], new: tuple[object, object], source: Var) 
     if old == new[::-1] and 1 in old:
         return ((source, 1),), ((source, 0),)
     return None
-
-
-def _rank(var: Var) -> int:
-    assert isinstance(var.type, TensorType)
-    return len(var.type.shape)

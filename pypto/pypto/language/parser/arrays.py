@@ -10,6 +10,7 @@ from pypto.ir.dtypes import TASK_ID, DataType
 from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import ArrayType, Op, Operand, Var
 from pypto.ir.ops import infer_result
+from pypto.ir.typing_rules import is_whole
 from pypto.language import array as pl_array
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
@@ -80,7 +81,7 @@ def _create(site: CallSite) -> Value:
             f"{site.name}: an array lives in the orchestration: create it outside pl.at",
         )
     size = site.values["size"]
-    if isinstance(size, bool) or not isinstance(size, int):
+    if not is_whole(size):
         raise site.wrong(
             "size",
             f"size must be an int known when the kernel is compiled, not {show_value(size)}",

@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from pypto.ir.nodes import DynDim, TensorType
+from pypto.ir.typing_rules import is_whole
 from pypto.language import markers
 from pypto.language.parser.diagnostics.exceptions import ParserError, ParserTypeError
 from pypto.language.parser.expressions import static_value
@@ -56,7 +57,7 @@ def _bound(source: FunctionSource) -> Axes:
             ):
                 axis = static_value(frame, axis_node, "an axis")
                 extent = static_value(frame, extent_node, "an extent")
-                if isinstance(axis, bool) or not isinstance(axis, int) or axis < 0:
+                if not is_whole(axis) or axis < 0:
                     raise frame.error(
                         ParserTypeError, axis_node, f"an axis is an int from 0, not {axis!r}"
                     )

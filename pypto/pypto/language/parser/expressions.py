@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pypto.ir.nodes import DynDim, TensorType, TileType, Var
+from pypto.ir.typing_rules import is_whole
 from pypto.language import markers
 from pypto.language.parser.arrays import read_from_array
 from pypto.language.parser.diagnostics.exceptions import (
@@ -154,7 +155,7 @@ def _one_extent(frame: Frame, tensor: Var, node: ast.Subscript) -> Value:
     assert isinstance(tensor.type, TensorType)
     shape = tensor.type.shape
     axis = evaluate(frame, node.slice)
-    if isinstance(axis, bool) or not isinstance(axis, int):
+    if not is_whole(axis):
         raise frame.error(
             ParserTypeError, node.slice, f"an axis must be an int, not {show_value(axis)}"
         )

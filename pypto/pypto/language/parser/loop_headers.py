@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from pypto.ir.dtypes import INDEX
 from pypto.ir.nodes import Const, LoopKind, Operand
+from pypto.ir.typing_rules import is_whole
 from pypto.language import functions as pl
 from pypto.language.parser.calls import call_site
 from pypto.language.parser.diagnostics.exceptions import (
@@ -190,7 +191,7 @@ def _stage(site: CallSite) -> int:
         raise site.wrong(
             "stage", "stage is missing: how many iterations may overlap, as in stage=2"
         )
-    if isinstance(stage, bool) or not isinstance(stage, int):
+    if not is_whole(stage):
         raise site.wrong(
             "stage",
             f"stage must be an int known when the kernel is compiled, not {show_value(stage)}",
@@ -214,7 +215,7 @@ def _unrolled(frame: Frame, node: ast.For, iterator: ast.Call) -> UnrolledHeader
     for value, at, name in zip(values, iterator.args, names, strict=False):
         if isinstance(value, Const) and isinstance(value.value, int):
             value = value.value
-        if isinstance(value, bool) or not isinstance(value, int):
+        if not is_whole(value):
             raise frame.error(
                 ParserTypeError,
                 at,

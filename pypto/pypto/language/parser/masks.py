@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from pypto.ir.dtypes import BOOL, DataType
 from pypto.ir.nodes import AttrValue, Const, TensorType, TileType, Var
-from pypto.ir.typing_rules import CAST_MODES, COMPARISONS
+from pypto.ir.typing_rules import CAST_MODES, COMPARISONS, is_whole
 from pypto.language import computation as pl
 from pypto.language.parser.elementwise import (
     element,
@@ -34,7 +34,7 @@ _MIRRORED = (0, 1, 4, 5, 2, 3)
 
 def _cmp(site: CallSite) -> Value:
     left, right, kind = site.values["lhs"], site.values["rhs"], site.values["cmp_type"]
-    if isinstance(kind, bool) or not isinstance(kind, int) or not 0 <= kind < len(COMPARISONS):
+    if not is_whole(kind) or not 0 <= kind < len(COMPARISONS):
         numbers = ", ".join(f"{number} {name}" for number, name in enumerate(COMPARISONS))
         raise site.wrong("cmp_type", f"cmp_type must be one of {numbers}, not {show_value(kind)}")
     if is_scalar(left) and is_scalar(right):
@@ -85,7 +85,7 @@ def _everywhere(site: CallSite, mask: Var, value: bool | int | float) -> Var:
 
 def _mode(site: CallSite) -> str | None:
     mode = site.values["mode"]
-    if isinstance(mode, int) and not isinstance(mode, bool) and 0 <= mode < len(CAST_MODES):
+    if is_whole(mode) and 0 <= mode < len(CAST_MODES):
         return CAST_MODES[mode]
     if isinstance(mode, str) and mode in CAST_MODES:
         return mode

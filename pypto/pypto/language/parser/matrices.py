@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from pypto.ir.nodes import AttrValue, Operand, TensorType, TileType, Var
+from pypto.ir.nodes import AttrValue, Operand, Var
+from pypto.ir.typing_rules import is_whole, rank_of
 from pypto.language import computation as pl
 from pypto.language import shaping
 from pypto.language.parser.elementwise import element, family, matrix_product
 from pypto.language.parser.scalars import condition_operand
 from pypto.language.parser.site import CallSite, Handler
 from pypto.language.parser.values import Value, is_tile, show_value
-
-
-def _rank(value: Var) -> int:
-    assert isinstance(value.type, TileType | TensorType)
-    return len(value.type.shape)
 
 
 def _factor(site: CallSite, parameter: str, flag: str) -> Var:
@@ -26,7 +22,7 @@ def _factor(site: CallSite, parameter: str, flag: str) -> Var:
         return factor
     if is_tile(factor):
         raise site.wrong(flag, f"{flag} exists for tensors only; use pl.transpose_view on a tile")
-    rank = _rank(factor)
+    rank = rank_of(factor)
     if rank < 2:
         raise site.wrong(parameter, f"{parameter} has no two axes: it is {show_value(factor)}")
     attrs: dict[str, AttrValue] = {"axis1": rank - 2, "axis2": rank - 1}
@@ -72,8 +68,8 @@ def _matmul_acc(site: CallSite) -> Value:
 
 
 def _axis(site: CallSite, parameter: str, operand: Var) -> int:
-    axis, rank = site.values[parameter], _rank(operand)
-    if isinstance(axis, bool) or not isinstance(axis, int) or not -rank <= axis < rank:
+    axis, rank = site.values[parameter], rank_of(operand)
+    if not is_whole(axis) or not -rank <= axis < rank:
         raise site.wrong(
             parameter, f"{parameter} must be an axis of {show_value(operand)}, not {axis}"
         )
@@ -90,7 +86,7 @@ def _transpose(site: CallSite) -> Value:
 
 
 def _transpose_view(site: CallSite) -> Value:
-    operand, rank = site.shaped("x"), _rank(site.shaped("x"))
+    operand, rank = site.shaped("x"), rank_of(site.shaped("x"))
     if is_tile(operand):
         return site.emit("tile.transpose_view", [operand])
     if rank < 2:

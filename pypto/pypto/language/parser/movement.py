@@ -10,10 +10,10 @@ from pypto.ir.errors import IrTypeError
 from pypto.ir.nodes import (
     AttrValue,
     Const,
-    Operand,
     TensorType,
     Var,
 )
+from pypto.ir.typing_rules import is_whole
 from pypto.language import functions as pl
 from pypto.language import shaping
 from pypto.language.parser.diagnostics.exceptions import (
@@ -21,7 +21,7 @@ from pypto.language.parser.diagnostics.exceptions import (
     ParserTypeError,
 )
 from pypto.language.parser.levels import works_on_tiles
-from pypto.language.parser.scalars import extent_symbol, index_operand, tensor_extent
+from pypto.language.parser.scalars import split_extents, tensor_extent
 from pypto.language.parser.site import CallSite, Handler
 from pypto.language.parser.values import Value, is_number, is_tile, literal, show_value
 
@@ -40,31 +40,22 @@ def _create_tensor(site: CallSite) -> Value:
             f"{site.name}: a core cannot allocate global memory; create the tensor in the "
             "@pl.jit function, outside pl.at",
         )
-    shape: list[int | None] = []
-    symbols: list[str] = []
-    operands: list[Operand] = []
-    at = site.at("shape")
-    for index, extent in enumerate(site.sequence("shape")):
-        if is_number(extent) and not isinstance(extent, bool | float):
-            shape.append(extent)
-            continue
-        operand = index_operand(frame, extent, at, f"{site.name}: shape[{index}]")
-        if isinstance(operand, Const):
-            shape.append(int(operand.value))
-            continue
-        shape.append(None)
-        operands.append(operand)
-        symbols.append(extent_symbol(frame, operand, extent))
+    extents = split_extents(
+        frame,
+        site.sequence("shape"),
+        site.at("shape"),
+        lambda axis: f"{site.name}: shape[{axis}]",
+    )
     attrs: dict[str, AttrValue] = {
-        "shape": tuple(shape),
-        "symbols": tuple(symbols),
+        "shape": extents.shape,
+        "symbols": extents.symbols,
         "dtype": site.dtype("dtype"),
     }
     if site.flag("manual_dep"):
         attrs["manual_dep"] = True
     if site.values["init_value"] is not None:
         attrs["init_value"] = _initial(site)
-    result = site.emit("tensor.create", operands, attrs)
+    result = site.emit("tensor.create", list(extents.sizes), attrs)
     frame.values.memory.add(result)
     return result
 
@@ -144,7 +135,7 @@ def _dim(site: CallSite) -> Value:
     tensor, axis = site.tensor("tensor"), site.values["axis"]
     assert isinstance(tensor.type, TensorType)
     rank = len(tensor.type.shape)
-    if isinstance(axis, bool) or not isinstance(axis, int):
+    if not is_whole(axis):
         raise site.wrong("axis", f"axis must be an int, not {show_value(axis)}")
     if not -rank <= axis < rank:
         raise site.wrong(
@@ -161,7 +152,7 @@ def _reshape(site: CallSite) -> Value:
     if -1 in [extent for extent in shape if isinstance(extent, int)]:
         shape = _deduced(site, value, shape)
     for index, extent in enumerate(shape):
-        if isinstance(extent, bool) or not isinstance(extent, int):
+        if not is_whole(extent):
             raise site.wrong(
                 "shape", f"shape[{index}] must be an int, not {show_value(extent)}", ParserTypeError
             )

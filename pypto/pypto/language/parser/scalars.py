@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from pypto.ir.dtypes import BOOL, FP32, INDEX, INT32, INT64, INT_RANGES, DataType
@@ -108,6 +109,37 @@ def extent_symbol(frame: Frame, extent: Operand, given: Value) -> str:
         known = DynDim(f"{source.name}${len(frame.values.symbols)}")
         frame.values.symbols[source] = known
     return known.symbol
+
+
+@dataclass(frozen=True, slots=True)
+class Extents:
+    """The extents of a tensor as an operation takes them.
+
+    ``shape`` has ``None`` for each that is known only when the kernel runs; ``sizes`` are these,
+    in order, and ``symbols`` their names.
+    """
+
+    shape: tuple[int | None, ...]
+    sizes: tuple[Operand, ...]
+    symbols: tuple[str, ...]
+
+
+def split_extents(
+    frame: Frame, extents: Iterable[Value], node: ast.AST, what: Callable[[int], str]
+) -> Extents:
+    """Extents of any kind; ``what`` names one by its axis, for messages."""
+    shape: list[int | None] = []
+    sizes: list[Operand] = []
+    symbols: list[str] = []
+    for axis, extent in enumerate(extents):
+        size = index_operand(frame, extent, node, what(axis))
+        if isinstance(size, Const):
+            shape.append(int(size.value))
+            continue
+        shape.append(None)
+        sizes.append(size)
+        symbols.append(extent_symbol(frame, size, extent))
+    return Extents(tuple(shape), tuple(sizes), tuple(symbols))
 
 
 def difference(frame: Frame, left: Value, right: Value, node: ast.AST) -> Operand:

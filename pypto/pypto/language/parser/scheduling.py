@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from pypto.ir.nodes import FunctionKind, Operand
+from pypto.ir.typing_rules import is_whole
 from pypto.language import scheduling as pl
 from pypto.language.markers import SplitMode
 from pypto.language.parser.diagnostics.exceptions import (
@@ -85,7 +86,7 @@ def _split(site: CallSite) -> Value:
 
 def _cross_core_slot(site: CallSite) -> Value:
     count = site.values["slot_num"]
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+    if not is_whole(count) or count < 1:
         raise site.wrong("slot_num", f"slot_num must be a positive int, not {show_value(count)}")
     return Optimization(site.name)
 

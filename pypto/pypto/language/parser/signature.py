@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from pypto.ir.dtypes import TASK_ID, DataType
 from pypto.ir.errors import IrTypeError
-from pypto.ir.memory_rules import check_layout, check_tensor_type
+from pypto.ir.memory_rules import check_tensor_type
 from pypto.ir.nodes import Dim, Direction, DynDim, FunctionKind, ScalarType, TensorType
+from pypto.ir.regions import check_layout
 from pypto.language import markers
 from pypto.language.parser.diagnostics.exceptions import (
     ParserSyntaxError,

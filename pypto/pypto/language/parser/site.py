@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from pypto.ir.dtypes import DataType
 from pypto.ir.nodes import AttrValue, MemorySpace, Operand, Var
+from pypto.ir.typing_rules import is_whole
 from pypto.language.markers import PadValue
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
@@ -144,7 +145,7 @@ class CallSite:
         return tuple(self._static_int(parameter, index, item) for index, item in items)
 
     def _static_int(self, parameter: str, index: int, item: Value) -> int:
-        if isinstance(item, bool) or not isinstance(item, int):
+        if not is_whole(item):
             extra = " known when the kernel is compiled" if is_runtime_scalar(item) else ""
             raise self.wrong(
                 parameter, f"{parameter}[{index}] must be an int{extra}, not {show_value(item)}"

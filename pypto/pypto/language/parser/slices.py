@@ -6,7 +6,9 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pypto.ir.nodes import AttrValue, Const, Op, Operand, TensorType, TileType, Var
+from pypto.ir.nodes import Const, Op, Operand, TensorType, TileType, Var
+from pypto.ir.regions import slice_attrs, tile_slice_attrs
+from pypto.ir.typing_rules import is_whole, rank_of
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
     ParserSyntaxError,
@@ -41,12 +43,7 @@ def sliced(frame: Frame, source: Var, node: ast.Subscript, hint: str, evaluate: 
     operands = [source, *region.offsets]
     if isinstance(source.type, TileType):
         return _tile_slice(frame, operands, region, node, hint)
-    attrs: dict[str, AttrValue] = {
-        "shape": region.shape,
-        "drop": region.drop,
-        "has_valid": False,
-        "pad": "",
-    }
+    attrs = slice_attrs(region.shape, drop=region.drop)
     return frame.emit("tensor.slice", operands, node, hint=hint, attrs=attrs)
 
 
@@ -54,12 +51,7 @@ def _tile_slice(
     frame: Frame, operands: list[Operand], region: Region, node: ast.AST, hint: str
 ) -> Var:
     """Tiles stay matrices: what is left of one axis is a row."""
-    attrs: dict[str, AttrValue] = {
-        "shape": region.shape,
-        "has_valid": False,
-        "pad": "",
-        "clamp": False,
-    }
+    attrs = tile_slice_attrs(region.shape)
     part = frame.emit("tile.slice", operands, node, hint=hint, attrs=attrs)
     if 1 in region.drop and region.shape[0] != 1:
         row = (1, region.shape[0])
@@ -72,7 +64,7 @@ def element_of(
 ) -> list[Operand] | None:
     """The indices of the one element that a subscript selects; ``None`` where it is a region."""
     parts = subscripts_of(frame, source, index)
-    if len(parts) < _rank(source) or any(isinstance(part, ast.Slice) for part in parts):
+    if len(parts) < rank_of(source) or any(isinstance(part, ast.Slice) for part in parts):
         return None
     return [
         index_operand(frame, evaluate(frame, part), part, f"index {axis}")
@@ -89,7 +81,7 @@ def region_of(frame: Frame, source: Var, index: ast.expr, evaluate: Evaluate) ->
     shape: list[int] = []
     for axis, dim in enumerate(source.type.shape):
         start, extent = part_of(frame, parts[axis], evaluate) if axis < len(parts) else (0, None)
-        known = isinstance(start, int) and not isinstance(start, bool)
+        known = is_whole(start)
         if known and start < 0:  # type: ignore[operator]
             raise frame.error(
                 InvalidOperationError,
@@ -116,20 +108,15 @@ def region_of(frame: Frame, source: Var, index: ast.expr, evaluate: Evaluate) ->
     return Region(offsets, tuple(shape), drop)
 
 
-def _rank(source: Var) -> int:
-    assert isinstance(source.type, TensorType | TileType)
-    return len(source.type.shape)
-
-
 def subscripts_of(frame: Frame, source: Var, index: ast.expr) -> list[ast.expr]:
     """What a subscript says of the first axes; the rest are whole."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    if len(parts) > _rank(source):
+    if len(parts) > rank_of(source):
         what = "tensor" if isinstance(source.type, TensorType) else "tile"
         raise frame.error(
             InvalidOperationError,
             index,
-            f"{len(parts)} indices for a {what} of {_rank(source)} dimensions",
+            f"{len(parts)} indices for a {what} of {rank_of(source)} dimensions",
         )
     for part in parts:
         if isinstance(part, ast.Constant) and (part.value is Ellipsis or part.value is None):

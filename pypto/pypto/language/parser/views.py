@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from pypto.ir.nodes import AttrValue, Const, DynDim, Operand, Scope, Stmt, TensorType, Var
+from pypto.ir.nodes import AttrValue, DynDim, Scope, Stmt, TensorType, Var
+from pypto.ir.typing_rules import is_whole, rank_of
 from pypto.language.parser.diagnostics.exceptions import InvalidOperationError
 from pypto.language.parser.frame import Frame
-from pypto.language.parser.scalars import difference, extent_symbol, index_operand, tensor_extent
+from pypto.language.parser.scalars import difference, index_operand, split_extents, tensor_extent
 from pypto.language.parser.slices import Evaluate, bounds_of, subscripts_of
 from pypto.language.parser.values import Value
 
@@ -20,7 +21,7 @@ def subscript_view(
     parts = subscripts_of(frame, tensor, node.slice)
     offsets: list[Value] = []
     extents: list[Value] = []
-    for axis in range(_rank(tensor)):
+    for axis in range(rank_of(tensor)):
         whole: tuple[Value, Value] = (0, None)
         cut = axis < len(parts)
         start, extent = bounds_of(frame, parts[axis], evaluate) if cut else whole
@@ -43,23 +44,14 @@ def part_of_tensor(
 ) -> Var:
     """The part of ``tensor`` at ``offsets``, without the axes to drop."""
     starts = [index_operand(frame, o, node, f"offset {axis}") for axis, o in enumerate(offsets)]
-    shape: list[int | None] = []
-    sizes: list[Operand] = []
-    symbols: list[str] = []
-    for axis, extent in enumerate(extents):
-        size = index_operand(frame, extent, node, f"extent {axis}")
-        if isinstance(size, Const):
-            shape.append(int(size.value))
-            continue
-        shape.append(None)
-        sizes.append(size)
-        symbols.append(extent_symbol(frame, size, extent))
+    split = split_extents(frame, extents, node, lambda axis: f"extent {axis}")
     attrs: dict[str, AttrValue] = {
-        "shape": tuple(shape),
-        "symbols": tuple(symbols),
+        "shape": split.shape,
+        "symbols": split.symbols,
         "drop": tuple(sorted(drop)),
     }
-    part = frame.emit("tensor.view", [tensor, *starts, *sizes], node, hint=hint, attrs=attrs)
+    operands = [tensor, *starts, *split.sizes]
+    part = frame.emit("tensor.view", operands, node, hint=hint, attrs=attrs)
     frame.values.memory.add(part)
     frame.values.wholes[part] = tensor
     return part
@@ -85,16 +77,11 @@ def extents_of(frame: Frame, tensor: Var, node: ast.AST) -> list[Value]:
     ]
 
 
-def _rank(tensor: Var) -> int:
-    assert isinstance(tensor.type, TensorType)
-    return len(tensor.type.shape)
-
-
 def _rest(frame: Frame, tensor: Var, axis: int, start: Value, node: ast.AST) -> Value:
     """How many elements an axis has from ``start`` on."""
     assert isinstance(tensor.type, TensorType)
     dim = tensor.type.shape[axis]
-    if isinstance(dim, int) and isinstance(start, int) and not isinstance(start, bool):
+    if isinstance(dim, int) and is_whole(start):
         if start >= dim:
             raise frame.error(
                 InvalidOperationError,

@@ -7,6 +7,8 @@ from types import MappingProxyType
 
 from pypto.ir.dtypes import INDEX
 from pypto.ir.nodes import AtomicType, AttrValue, Const, DynDim, Operand, TensorType, TileType, Var
+from pypto.ir.regions import load_attrs, slice_attrs, tile_slice_attrs
+from pypto.ir.typing_rules import rank_of
 from pypto.language import functions as pl
 from pypto.language import shaping
 from pypto.language.parser.diagnostics.exceptions import InvalidOperationError
@@ -23,19 +25,12 @@ def _load(site: CallSite) -> Value:
     offsets = site.indices("offsets")
     extents = site.bounded_ints("shapes")
     shape = _tile_shape(site, "shapes", tensor, extents)
-    attrs: dict[str, AttrValue] = {
-        "shape": shape,
-        "space": site.space("target_memory"),
-        "has_valid": False,
-    }
-    operands: list[Operand] = [tensor, *offsets]
+    space = site.space("target_memory")
     valid = _valid_extents(site, tensor, offsets, shape)
     if not valid and extents != site.sequence("shapes"):
         valid = _last_two(site.indices("shapes"))
-    if valid:
-        operands += valid
-        attrs["has_valid"] = True
-    return site.emit("tile.load", operands, attrs)
+    attrs = load_attrs(shape, space, has_valid=bool(valid))
+    return site.emit("tile.load", [tensor, *offsets, *valid], attrs)
 
 
 def _valid_extents(
@@ -44,16 +39,11 @@ def _valid_extents(
     """The rows and columns to read by ``valid_shape`` or ``clamp``; none where all is read."""
     if site.values["valid_shape"] is not None:
         valid = site.indices("valid_shape")
-        rank = _rank(tensor)
+        rank = rank_of(tensor)
         if len(valid) not in (2, rank):
             raise site.wrong("valid_shape", f"valid_shape needs {rank} extents, got {len(valid)}")
         return _last_two(valid)
     return _clamped(site, tensor, offsets, shape) if site.flag("clamp") else []
-
-
-def _rank(tensor: Var) -> int:
-    assert isinstance(tensor.type, TensorType)
-    return len(tensor.type.shape)
 
 
 def _last_two(values: list[Operand]) -> list[Operand]:
@@ -64,7 +54,7 @@ def _tile_shape(
     site: CallSite, parameter: str, tensor: Var, shape: tuple[int, ...]
 ) -> tuple[int, ...]:
     """The two extents of the tile that a region of a tensor becomes."""
-    rank = _rank(tensor)
+    rank = rank_of(tensor)
     if len(shape) != rank and not (rank > 2 and len(shape) == 2):
         raise site.wrong(
             parameter,
@@ -86,7 +76,7 @@ def _clamped(
     site: CallSite, tensor: Var, offsets: list[Operand], shape: tuple[int, ...]
 ) -> list[Operand]:
     """How much of a region lies inside the tensor."""
-    frame, rank = site.frame, _rank(tensor)
+    frame, rank = site.frame, rank_of(tensor)
     assert isinstance(tensor.type, TensorType)
     if len(offsets) != rank:
         raise site.wrong("offsets", f"needs {rank} offsets for {show_value(tensor)}")
@@ -149,18 +139,18 @@ def _tensor_slice(site: CallSite, tensor: Var) -> Value:
     shape = site.static_ints("shape")
     drop, offsets = site.static_ints("drop_dims"), site.indices("offset")
     valid = _valid_extents(site, tensor, offsets, _tile_shape(site, "shape", tensor, shape))
-    attrs: dict[str, AttrValue] = {
-        "shape": (1,) * (_rank(tensor) - len(shape)) + shape,
-        "drop": tuple(axis % len(shape) if -len(shape) <= axis else axis for axis in drop),
-        "has_valid": bool(valid),
-        "pad": "" if site.values["pad_value"] is None else site.pad("pad_value"),
-    }
+    attrs = slice_attrs(
+        (1,) * (rank_of(tensor) - len(shape)) + shape,
+        drop=tuple(axis % len(shape) if -len(shape) <= axis else axis for axis in drop),
+        has_valid=bool(valid),
+        pad="" if site.values["pad_value"] is None else site.pad("pad_value"),
+    )
     return site.emit("tensor.slice", [tensor, *offsets, *valid], attrs)
 
 
 def _view(site: CallSite, tensor: Var) -> Value:
     """``pl.slice`` outside a core: a part of the same memory."""
-    extents, offsets, rank = site.sequence("shape"), site.sequence("offset"), _rank(tensor)
+    extents, offsets, rank = site.sequence("shape"), site.sequence("offset"), rank_of(tensor)
     for parameter, items in (("shape", extents), ("offset", offsets)):
         if len(items) > rank or (parameter == "offset" and len(items) != rank):
             raise site.wrong(
@@ -195,12 +185,12 @@ def _tile_slice(site: CallSite, tile: Var) -> Value:
     valid = [] if site.values["valid_shape"] is None else site.indices("valid_shape")
     if len(valid) not in (0, 2):
         raise site.wrong("valid_shape", f"valid_shape needs 2 extents, got {len(valid)}")
-    attrs: dict[str, AttrValue] = {
-        "shape": shape,
-        "has_valid": bool(valid),
-        "pad": "" if site.values["pad_value"] is None else site.pad("pad_value"),
-        "clamp": site.flag("clamp"),
-    }
+    attrs = tile_slice_attrs(
+        shape,
+        has_valid=bool(valid),
+        pad="" if site.values["pad_value"] is None else site.pad("pad_value"),
+        clamp=site.flag("clamp"),
+    )
     result = site.emit("tile.slice", [tile, *site.indices("offset"), *valid], attrs)
     for axis in drop:
         if not -2 <= axis < 2 or shape[axis] != 1:
@@ -233,7 +223,7 @@ def _into_tensor(site: CallSite, target: Var, source: Var) -> Value:
         return _into_part(site, target, source)
     offsets = site.indices("offset")
     shape = source.type.shape  # type: ignore[union-attr]
-    region = (1,) * (_rank(target) - len(shape)) + shape
+    region = (1,) * (rank_of(target) - len(shape)) + shape
     if site.values["shape"] is not None:
         region = site.static_ints("shape")
     if not all(isinstance(extent, int) for extent in region):
@@ -246,8 +236,8 @@ def _into_tensor(site: CallSite, target: Var, source: Var) -> Value:
 
 def _into_part(site: CallSite, target: Var, source: Var) -> Value:
     """``pl.assemble`` outside a core."""
-    frame, offsets, rank = site.frame, site.sequence("offset"), _rank(target)
-    lead = rank - _rank(source)
+    frame, offsets, rank = site.frame, site.sequence("offset"), rank_of(target)
+    lead = rank - rank_of(source)
     if len(offsets) != rank or lead < 0:
         raise site.wrong(
             "offset",

@@ -20,10 +20,9 @@ from pypto.runtime.errors import ArtifactError
 from pypto.runtime.golden_file import FILE_NAME, GoldenFile
 from pypto.runtime.host import environment
 from pypto.runtime.run_config import RunConfig
+from pypto.runtime.switches import switched_on
 
 REBUILD_VARIABLE = "PYPTO_REBUILD_FROM_PTO"
-
-_OFF = frozenset({"0", "false", "no"})
 
 
 def rerun(
@@ -95,4 +94,4 @@ def _golden(directory: Path) -> GoldenFile:
 
 
 def _rebuilds(chosen: bool | None, environ: Mapping[str, str]) -> bool:
-    return environ.get(REBUILD_VARIABLE, "").lower() not in _OFF if chosen is None else chosen
+    return switched_on(environ, REBUILD_VARIABLE) if chosen is None else chosen

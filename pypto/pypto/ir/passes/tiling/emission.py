@@ -20,13 +20,7 @@ from pypto.ir.nodes import (
     Var,
 )
 from pypto.ir.ops import infer_result
-
-ZERO = Const(0, INDEX)
-
-
-def index(value: int) -> Const:
-    """A constant offset, count or extent."""
-    return Const(value, INDEX)
+from pypto.ir.passes.rewrite import ZERO, index
 
 
 class Emission:

@@ -22,13 +22,15 @@ from pypto.ir.nodes import (
     Var,
 )
 from pypto.ir.op_spec import Role
-from pypto.ir.passes.rewrite import substitute
+from pypto.ir.passes.rewrite import ZERO, index, substitute
 from pypto.ir.passes.tiling.blocks import Blocks
-from pypto.ir.passes.tiling.emission import ZERO, Emission, index
+from pypto.ir.passes.tiling.emission import Emission
 from pypto.ir.passes.tiling.groups import Output
 from pypto.ir.passes.tiling.product import product_block
 from pypto.ir.passes.tiling.roles import matrix_of, reduction_of, role_of, tensors_of
 from pypto.ir.passes.tiling.sweeps import Sweeps
+from pypto.ir.regions import load_attrs, tile_slice_attrs
+from pypto.ir.typing_rules import rank_of
 
 _COUNTERS = ("row", "col")
 
@@ -230,9 +232,8 @@ class Nest:
             return tile
         part = (tile, ZERO, ZERO, rows.valid, cols.valid)
         shape = (rows.size, cols.size)
-        return self.emission.op(
-            "tile.slice", part, op.result.name, shape=shape, has_valid=True, pad="", clamp=False
-        )
+        attrs = tile_slice_attrs(shape, has_valid=True)
+        return self.emission.op("tile.slice", part, op.result.name, **attrs)
 
     def places(self, var: Var) -> tuple[Stretch, Stretch]:
         """The part of a value that the block at hand holds."""
@@ -274,14 +275,8 @@ class Nest:
         offsets = self._offsets(memory, base, rows, cols)
         has_valid = (rows.valid, cols.valid) != (index(rows.size), index(cols.size))
         counts = (rows.valid, cols.valid) if has_valid else ()
-        return self.emission.op(
-            "tile.load",
-            (memory, *offsets, *counts),
-            var.name,
-            shape=(rows.size, cols.size),
-            space=space,
-            has_valid=has_valid,
-        )
+        attrs = load_attrs((rows.size, cols.size), space, has_valid=has_valid)
+        return self.emission.op("tile.load", (memory, *offsets, *counts), var.name, **attrs)
 
     def _offsets(
         self, memory: Var, base: Sequence[Operand], rows: Stretch, cols: Stretch
@@ -306,7 +301,7 @@ class Nest:
     # Tensors of more than two axes are reached through a matrix of the same memory.
 
     def _flat_outputs(self) -> list[Output]:
-        return [o for o in self.sweeps.outputs if not o.offsets and _rank(o.target) > 2]
+        return [o for o in self.sweeps.outputs if not o.offsets and rank_of(o.target) > 2]
 
     def _flatten(self) -> None:
         for position in self.sweeps.needed:
@@ -320,7 +315,7 @@ class Nest:
             self._memory[output] = self._matrix(output.target) if flat else output.target
 
     def _flatten_leaf(self, var: Var) -> None:
-        if var not in self.sweeps.values and _rank(var) > 2 and var not in self._flat:
+        if var not in self.sweeps.values and rank_of(var) > 2 and var not in self._flat:
             self._flat[var] = self._matrix(var)
 
     def _matrix(self, var: Var) -> Var:
@@ -328,11 +323,6 @@ class Nest:
         assert extents is not None
         shape = tuple(e for e in extents if isinstance(e, int))
         return self.emission.op("tensor.reshape", (var,), var.name, shape=shape)
-
-
-def _rank(var: Var) -> int:
-    assert isinstance(var.type, TensorType)
-    return len(var.type.shape)
 
 
 def _tile_name(op: Op) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pypto.ir.nodes import MemorySpace, Op, Operand, Var
-from pypto.ir.passes.tiling.emission import ZERO, index
+from pypto.ir.passes.rewrite import ZERO, index
 from pypto.ir.passes.tiling.roles import matrix_of, tensors_of
 
 if TYPE_CHECKING:

@@ -11,6 +11,8 @@ import math
 from pypto.ir.nodes import Dim, Op, Operand, TensorType, Var
 from pypto.ir.op_spec import Reduction, Role
 from pypto.ir.ops import OPS
+from pypto.ir.passes.tensor_values import region_of
+from pypto.ir.typing_rules import rank_of
 
 Extents = tuple[Dim, Dim]
 
@@ -32,11 +34,6 @@ def tensors_of(op: Op) -> tuple[Var, ...]:
     return tuple(o for o in op.operands if isinstance(o, Var) and isinstance(o.type, TensorType))
 
 
-def _rank(var: Var) -> int:
-    assert isinstance(var.type, TensorType)
-    return len(var.type.shape)
-
-
 def role_of(op: Op) -> Role:
     """What an operation of ``tensor.*`` does, as far as blocks of it can be made."""
     role = OPS[op.op].role
@@ -49,13 +46,13 @@ def role_of(op: Op) -> Role:
         case Role.MAP:
             fits = all(broadcasts(m, result) for m in matrices if m is not None)
         case Role.READ:
-            fits = not op.attrs["has_valid"] and _region(op) == result
+            fits = not op.attrs["has_valid"] and region_of(op) == result
         case Role.WRITE if op.op == "tensor.assemble":
-            fits = _region(op) == matrices[-1]
+            fits = region_of(op) == matrices[-1]
         case Role.PRODUCT | Role.TRANSPOSE:
             # A condition says at run time whether a product is added.
             fits = len(tensors_of(op)) == len(op.operands) and all(
-                _rank(var) == 2 for var in (*tensors_of(op), op.result)
+                rank_of(var) == 2 for var in (*tensors_of(op), op.result)
             )
         case _:
             fits = True
@@ -91,11 +88,3 @@ def joined(first: Extents, second: Extents) -> Extents | None:
 def broadcasts(part: Extents, whole: Extents) -> bool:
     """Whether a matrix is as large as another one, or 1, along each axis."""
     return all(a in (b, 1) for a, b in zip(part, whole, strict=True))
-
-
-def _region(op: Op) -> tuple[int, int]:
-    """The last two extents of the region that a slice or an assembly names."""
-    shape = op.attrs["shape"]
-    assert isinstance(shape, tuple)
-    rows, cols = (1, *(e for e in shape if isinstance(e, int)))[-2:]
-    return rows, cols

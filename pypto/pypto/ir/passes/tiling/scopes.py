@@ -30,11 +30,11 @@ from pypto.ir.nodes import (
 )
 from pypto.ir.op_spec import Role
 from pypto.ir.ops import OPS
-from pypto.ir.passes.rewrite import free_variables, walk
+from pypto.ir.passes.rewrite import ZERO, free_variables, index, walk
 from pypto.ir.passes.target import TargetLimits
 from pypto.ir.passes.tensor_values import computed_values
 from pypto.ir.passes.tiling.blocks import Blocks, largest, of_cols, of_product, of_rows
-from pypto.ir.passes.tiling.emission import ZERO, Emission, index
+from pypto.ir.passes.tiling.emission import Emission
 from pypto.ir.passes.tiling.fit import fits
 from pypto.ir.passes.tiling.groups import Group, Memory, Output, form_groups
 from pypto.ir.passes.tiling.nest import Nest
