@@ -41,6 +41,10 @@ def _of_family(row: Row, family: OperandKind) -> OpSpec:
         faults=row.faults,
         pads=row.pads,
         public=row.public,
+        scalar_forms=row.scalar_forms,
+        line_form=row.line_form,
+        commutes=row.commutes,
+        of_scalars=row.of_scalars,
     )
 
 

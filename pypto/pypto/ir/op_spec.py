@@ -57,6 +57,11 @@ class OpSpec:
     end the run. What ``pads`` has a result that is valid everywhere. What is ``off_core`` stands in
     orchestration code alone. ``place`` is the field of the run-time context that is asked for.
 
+    Of two tiles or tensors, ``scalar_forms`` are the operations with a scalar in the place of the
+    right and of the left one, empty where there is none, ``line_form`` is the end of the names of
+    those with one value a row or a column, ``of_scalars`` the operation on two scalars, and what
+    ``commutes`` has the same result when its operands are exchanged.
+
     Of scalars, ``symbol`` is the operator that users write, ``cpp`` the expression of C++ code, of
     truth values and integers, and ``float_cpp`` the one of floats, in which ``$0`` and ``$1`` are
     the operands and ``$T`` is the type of the result. ``neutral`` are the numbers that, as the
@@ -85,6 +90,10 @@ class OpSpec:
     off_core: bool = False
     place: str = ""
     public: str = ""  # after ``pl.``, where that is not the rest of the name
+    scalar_forms: tuple[str, str] = ("", "")
+    line_form: str = ""
+    commutes: bool = False
+    of_scalars: str = ""
     symbol: str = ""
     cpp: str = ""
     float_cpp: str = ""

@@ -95,9 +95,11 @@ def matmul_acc(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> T
     left, _right, dtype = _product(operands, 1)
     wanted = matmul(operands[1:], attrs)
     assert isinstance(wanted, TileType | TensorType)
-    if not isinstance(acc, TileType | TensorType) or type(acc) is not type(left):
-        raise IrTypeError(f"argument 1 must be a {show_type(wanted)}, but is a {show_type(acc)}")
-    if acc.shape != wanted.shape or acc.dtype != dtype:
+    if (
+        not isinstance(acc, TileType | TensorType)
+        or type(acc) is not type(left)
+        or (acc.shape, acc.dtype) != (wanted.shape, dtype)
+    ):
         raise IrTypeError(f"argument 1 must be a {show_type(wanted)}, but is a {show_type(acc)}")
     if isinstance(acc, TileType) and acc.space is not MemorySpace.Acc:
         raise IrTypeError(

@@ -36,3 +36,7 @@ class Row:
     faults: bool = False
     pads: bool = False
     public: str = ""
+    scalar_forms: tuple[str, str] = ("", "")
+    line_form: str = ""
+    commutes: bool = False
+    of_scalars: str = ""

@@ -70,6 +70,19 @@ def test_tiles_and_tensors_have_the_same_computations():
     assert tiles == tensors
 
 
+def test_forms_of_an_operation_are_rows_that_users_call_alike():
+    for name, spec in OPS.items():
+        family, _, short = name.partition(".")
+        for form in spec.scalar_forms:
+            if form:
+                assert OPS[f"{family}.{form}"].public == short
+        if spec.line_form:
+            assert OPS[f"{family}.row_expand_{spec.line_form}"].reference == spec.reference
+            assert OPS[f"{family}.col_expand_{spec.line_form}"].reference == spec.reference
+        if spec.of_scalars:
+            assert f"scalar.{spec.of_scalars}" in OPS
+
+
 def test_mnemonics_are_unique_but_for_a_few():
     used: dict[str, list[str]] = {}
     for name, spec in OPS.items():

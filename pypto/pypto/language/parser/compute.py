@@ -8,6 +8,7 @@ from functools import partial
 from types import MappingProxyType
 
 from pypto.ir.nodes import Operand
+from pypto.ir.ops import OPS
 from pypto.language import computation as pl
 from pypto.language.parser.diagnostics.exceptions import InvalidOperationError
 from pypto.language.parser.elementwise import (
@@ -20,17 +21,6 @@ from pypto.language.parser.elementwise import (
 from pypto.language.parser.scalars import absolute_scalar, fold, named_scalar, scalar_operand
 from pypto.language.parser.site import CallSite, Handler
 from pypto.language.parser.values import Value, is_number, is_scalar, is_tile, show_value
-
-_SCALAR_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "add": "add",
-        "sub": "sub",
-        "mul": "mul",
-        "div": "truediv",
-        "maximum": "max",
-        "minimum": "min",
-    }
-)
 
 _FOLDED: Mapping[str, object] = MappingProxyType(
     {
@@ -49,9 +39,8 @@ def _elementwise(name: str, site: CallSite) -> Value:
     if is_number(left) and is_number(right):
         return fold(site.frame, _FOLDED[name], (left, right), site.node, site.name)
     if is_scalar(left) and is_scalar(right):
-        return named_scalar(
-            site.frame, _SCALAR_NAMES[name], left, right, site.node, site.name, site.hint
-        )
+        of_scalars = OPS[f"tile.{name}"].of_scalars
+        return named_scalar(site.frame, of_scalars, left, right, site.node, site.name, site.hint)
     for parameter, value in (("lhs", left), ("rhs", right)):
         if not is_shaped(value) and not is_scalar(value):
             raise site.wrong(

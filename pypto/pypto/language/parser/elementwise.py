@@ -9,6 +9,7 @@ from typing import TypeGuard
 
 from pypto.ir.dtypes import BOOL, FP32, INT16, INT32, INT64, DataType
 from pypto.ir.nodes import AttrValue, Dim, Operand, TensorType, TileType, Var
+from pypto.ir.ops import OPS
 from pypto.language.parser.diagnostics.exceptions import (
     ParserTypeError,
     UnsupportedFeatureError,
@@ -21,30 +22,6 @@ from pypto.language.parser.values import Value, is_tensor, is_tile, literal, sho
 _OPERATORS: Mapping[type[ast.operator], str] = MappingProxyType(
     {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 )
-
-# The form with a scalar on the right, and the one with a scalar on the left if there is one.
-_SCALAR_FORMS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "add": ("adds", "adds"),
-        "sub": ("subs", "rsubs"),
-        "mul": ("muls", "muls"),
-        "div": ("divs", "rdivs"),
-        "maximum": ("maxs", "maxs"),
-        "minimum": ("mins", "mins"),
-        "fmod": ("fmods", ""),
-        "and_": ("ands", "ands"),
-        "or_": ("ors", "ors"),
-        "xor": ("xors", "xors"),
-        "shl": ("shls", ""),
-        "shr": ("shrs", ""),
-        "cmp": ("cmps", "cmps"),
-    }
-)
-# What the forms with one value a row or a column call an operation, where there are such forms.
-_BROADCAST: Mapping[str, str] = MappingProxyType(
-    {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "maximum": "max", "minimum": "min"}
-)
-_COMMUTATIVE = frozenset({"add", "mul", "maximum", "minimum"})
 
 
 def family(value: Var) -> str:
@@ -84,11 +61,11 @@ def elementwise(
     if is_shaped(left) and is_shaped(right):
         left, right = promoted(frame, left, right, node)
         return _pair(frame, name, left, right, node, hint, attrs)
-    forms = _SCALAR_FORMS[name]
+    on_the_right, on_the_left = OPS[f"tile.{name}"].scalar_forms
     if is_shaped(left):
-        return with_scalar(frame, forms[0], left, right, node, hint, attrs)
-    if is_shaped(right) and forms[1]:
-        return with_scalar(frame, forms[1], right, left, node, hint)
+        return with_scalar(frame, on_the_right, left, right, node, hint, attrs)
+    if is_shaped(right) and on_the_left:
+        return with_scalar(frame, on_the_left, right, left, node, hint)
     if is_shaped(right):
         raise frame.error(
             ParserTypeError,
@@ -173,9 +150,9 @@ def _pair(
     operands: list[Operand] = [left, right]
     if a == b or len(a) != 2 or len(b) != 2 or is_tile(left) != is_tile(right):
         return frame.emit(f"{family(left)}.{name}", operands, node, hint=hint, attrs=attrs)
-    form = _expansion(a, b)
-    if form is not None and name in _BROADCAST:
-        return frame.emit(f"{family(left)}.{form}_{_BROADCAST[name]}", operands, node, hint=hint)
+    form, spec = _expansion(a, b), OPS[f"{family(left)}.{name}"]
+    if form is not None and spec.line_form:
+        return frame.emit(f"{family(left)}.{form}_{spec.line_form}", operands, node, hint=hint)
     if form is not None:
         repeated = frame.emit(f"{family(left)}.{form}", operands, node, hint=right.name)
         return frame.emit(f"{family(left)}.{name}", [left, repeated], node, hint=hint, attrs=attrs)
@@ -185,7 +162,7 @@ def _pair(
         return frame.emit(f"{family(left)}.{name}", [left, right], node, hint=hint, attrs=attrs)
     if _expansion(b, a) is None:
         return frame.emit(f"{family(left)}.{name}", operands, node, hint=hint, attrs=attrs)
-    if name in _COMMUTATIVE:
+    if spec.commutes:
         return _pair(frame, name, right, left, node, hint, attrs)
     form = _expansion(b, a)
     repeated = frame.emit(f"{family(left)}.{form}", [right, left], node, hint=left.name)

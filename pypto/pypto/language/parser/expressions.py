@@ -228,15 +228,20 @@ def combine(
                 f"{SYMBOLS[type(operator)]!r} does not work on {show_value(left)}",
             )
         return fold(frame, function, (left, right), node, repr(SYMBOLS[type(operator)]))
+    return _on_scalars(frame, operator, left, right, node, hint)
+
+
+def _on_scalars(
+    frame: Frame,
+    operator: ast.operator | ast.cmpop,
+    left: Value,
+    right: Value,
+    node: ast.AST,
+    hint: str,
+) -> Value:
     what = f"operand of {SYMBOLS[type(operator)]!r}"
-    return binary_scalar(
-        frame,
-        operator,
-        scalar_operand(frame, left, node, what),
-        scalar_operand(frame, right, node, what),
-        node,
-        hint,
-    )
+    first, second = (scalar_operand(frame, side, node, what) for side in (left, right))
+    return binary_scalar(frame, operator, first, second, node, hint)
 
 
 def _is_dynamic(*values: Value) -> bool:
@@ -280,15 +285,7 @@ def _compare_pair(
         return (left is right) == isinstance(operator, ast.Is)
     if not holds_runtime((left, right)) and not _is_dynamic(left, right):
         return fold(frame, COMPARE[type(operator)], (left, right), node, repr(symbol))
-    what = f"operand of {symbol!r}"
-    return binary_scalar(
-        frame,
-        operator,
-        scalar_operand(frame, left, node, what),
-        scalar_operand(frame, right, node, what),
-        node,
-        hint,
-    )
+    return _on_scalars(frame, operator, left, right, node, hint)
 
 
 def _boolean(frame: Frame, node: ast.BoolOp, hint: str) -> Value:
