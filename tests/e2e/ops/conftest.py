@@ -60,9 +60,9 @@ def _read_back(program: Program) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def programs_read_back() -> Iterator[None]:
-    """Verifies the programs of these tests after each pass, and reads their first and last text back.
+    """Verifies the programs of these tests after each pass, and reads two texts of each back.
 
-    The texts between are read back where whole programs and single passes are tested.
+    Those between the first and the last are read back where whole programs are tested.
     """
     lower = driver.lower
 
