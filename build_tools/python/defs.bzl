@@ -97,3 +97,23 @@ def pytest_suite(srcs, support = [], sizes = {}, reads = {}, unsandboxed = [], *
             tags = ["no-sandbox"] if name in unsandboxed else [],
             **kwargs
         )
+
+def pytest_folder(srcs, support = [], data = [], name = "tests", **kwargs):
+    """One pytest_test for all files of a folder.
+
+    For tests that take less time than a process takes to import what they need. With
+    `shard_count`, as many processes, each with its part of the files.
+
+    Args:
+      srcs: files, usually glob(["test_*.py"]).
+      support: conftest.py and other modules of the folder that are no tests.
+      data: files the tests read.
+      name: the target's name.
+      **kwargs: passed to pytest_test.
+    """
+    native.filegroup(
+        name = "test_sources",
+        srcs = srcs,
+        visibility = ["//tests/conformance:__pkg__"],
+    )
+    pytest_test(name = name, srcs = srcs, support = support, data = data, **kwargs)

@@ -28,7 +28,15 @@ def main() -> int:
         arguments.append(f"--junitxml={report}")
     if chosen := os.environ.get("TESTBRIDGE_TEST_ONLY"):
         arguments.append(f"-k={chosen}")
-    return int(pytest.main([*arguments, *sys.argv[1:]]))
+    return int(pytest.main([*arguments, *_part(sys.argv[1:])]))
+
+
+def _part(files: list[str]) -> list[str]:
+    """Those of `files` that are this shard's."""
+    if status := os.environ.get("TEST_SHARD_STATUS_FILE"):
+        Path(status).touch()  # tells Bazel that shards are known of
+    first = int(os.environ.get("TEST_SHARD_INDEX", "0"))
+    return files[first :: int(os.environ.get("TEST_TOTAL_SHARDS", "1"))]
 
 
 if __name__ == "__main__":
