@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "headers.h"
 #include "number.h"
 
 namespace ptoas {
@@ -22,31 +23,6 @@ std::string cpp_string(const std::string& text) {
     }
   }
   return out + "\"";
-}
-
-std::string tile_cpp(const TileType& tile) {
-  std::string out = "pto::Tile<pto::TileType::";
-  out += info(tile.space).cpp;
-  out += ", ";
-  out += info(tile.element).cpp;
-  out += ", " + std::to_string(tile.rows) + ", " + std::to_string(tile.cols) + ", pto::BLayout::";
-  out += block_layouts()[tile.block_layout].cpp;
-  out += ", -1, -1, pto::SLayout::";
-  out += inner_layouts()[tile.inner_layout].cpp;
-  out += ", " + std::to_string(tile.fractal) + ", pto::PadValue::";
-  out += pad_values()[tile.pad].cpp;
-  return out + ">";
-}
-
-std::string parameter_cpp(const Type& type) {
-  if (const auto* pointer = std::get_if<PointerType>(&type)) {
-    return "__gm__ " + std::string(info(pointer->element).cpp) + "*";
-  }
-  return std::string(info(std::get<ScalarType>(type).element).cpp);
-}
-
-std::string_view scalar_cpp(const TypeUse& type) {
-  return info(std::get<ScalarType>(type.type).element).cpp;
 }
 
 // A template's text with $0.. and $S, $T replaced.
@@ -73,8 +49,13 @@ std::string expand(std::string_view text, const std::vector<std::string>& operan
 class FunctionEmitter {
  public:
   FunctionEmitter(const Function& function, const std::vector<ValueInfo>& values,
-                  const Source& source, std::string& out)
-      : function_(function), values_(values), source_(source), out_(out), names_(values.size()) {}
+                  const Source& source, std::string& out, Headers& headers)
+      : function_(function),
+        values_(values),
+        source_(source),
+        out_(out),
+        headers_(headers),
+        names_(values.size()) {}
 
   void run() {
     out_ += "__global__ AICORE void " + std::string(function_.name) + "(";
@@ -88,15 +69,52 @@ class FunctionEmitter {
   }
 
  private:
+  // What is written next is declared there; nothing where it is the language's own.
+  void need(std::string_view header) {
+    if (!header.empty()) headers_.insert(header);
+  }
+
+  std::string_view element_cpp(Element element) {
+    need(info(element).header);
+    return info(element).cpp;
+  }
+
+  std::string_view scalar_cpp(const TypeUse& type) {
+    return element_cpp(std::get<ScalarType>(type.type).element);
+  }
+
+  std::string parameter_cpp(const Type& type) {
+    if (const auto* pointer = std::get_if<PointerType>(&type)) {
+      return "__gm__ " + std::string(element_cpp(pointer->element)) + "*";
+    }
+    return std::string(element_cpp(std::get<ScalarType>(type).element));
+  }
+
+  std::string tile_cpp(const TileType& tile) {
+    need(header::kTile);
+    std::string out = "pto::Tile<pto::TileType::";
+    out += info(tile.space).cpp;
+    out += ", ";
+    out += element_cpp(tile.element);
+    out += ", " + std::to_string(tile.rows) + ", " + std::to_string(tile.cols) + ", pto::BLayout::";
+    out += block_layouts()[tile.block_layout].cpp;
+    out += ", -1, -1, pto::SLayout::";
+    out += inner_layouts()[tile.inner_layout].cpp;
+    out += ", " + std::to_string(tile.fractal) + ", pto::PadValue::";
+    out += pad_values()[tile.pad].cpp;
+    return out + ">";
+  }
+
   std::string fresh() { return "v" + std::to_string(++last_); }
 
   const std::string& name(const Result& result) { return names_[result.value] = fresh(); }
 
   // The variable of a value, or the literal of a constant.
-  std::string text(const Operand& operand) const {
+  std::string text(const Operand& operand) {
     const ValueInfo& value = values_[operand.value];
-    if (value.constant) return cpp_literal(value.constant->element, value.constant->bits);
-    return names_[operand.value];
+    if (!value.constant) return names_[operand.value];
+    need(info(value.constant->element).header);
+    return cpp_literal(value.constant->element, value.constant->bits);
   }
 
   std::optional<std::int64_t> constant(const Operand& operand) const {
@@ -150,8 +168,9 @@ class FunctionEmitter {
     std::vector<std::string> operands;
     for (const Operand& operand : op.operands) operands.push_back(text(operand));
     const bool compares = op.spec->form == ScalarForm::Compare;
-    const std::string value = expand(compares ? op.predicate->cpp : op.spec->cpp, operands,
-                                     scalar_cpp(op.source), scalar_cpp(op.target));
+    const std::string_view cpp = compares ? op.predicate->cpp : op.spec->cpp;
+    need(header_of(cpp));
+    const std::string value = expand(cpp, operands, scalar_cpp(op.source), scalar_cpp(op.target));
     const std::string type = compares ? "bool" : std::string(scalar_cpp(op.target));
     line("const " + type + " " + name(statement.results[0]) + " = " + value + ";");
   }
@@ -169,7 +188,7 @@ class FunctionEmitter {
     return "pto::" + std::string(type) + "<" + fixed + ">";
   }
 
-  std::string padded(const std::vector<Operand>& operands, std::string_view filler) const {
+  std::string padded(const std::vector<Operand>& operands, std::string_view filler) {
     std::string out;
     for (std::size_t i = 0; i < kMaxRank; ++i) {
       if (i != 0) out += ", ";
@@ -181,15 +200,17 @@ class FunctionEmitter {
 
   void emit(const Statement& statement, const MakeViewOp& op) {
     const auto& view = std::get<ViewType>(op.type.type);
+    need(header::kGlobalTensor);
     const std::string shape = five("Shape", op.shape);
     const std::string stride = five("Stride", op.strides);
-    line("pto::GlobalTensor<" + std::string(info(view.element).cpp) + ", " + shape + ", " + stride +
-         ", pto::Layout::" + std::string(op.layout) + "> " + name(statement.results[0]) + "(" +
-         text(op.pointer) + ", " + shape + "(" + padded(op.shape, "1") + "), " + stride + "(" +
-         padded(op.strides, "1") + "));");
+    line("pto::GlobalTensor<" + std::string(element_cpp(view.element)) + ", " + shape + ", " +
+         stride + ", pto::Layout::" + std::string(op.layout) + "> " + name(statement.results[0]) +
+         "(" + text(op.pointer) + ", " + shape + "(" + padded(op.shape, "1") + "), " + stride +
+         "(" + padded(op.strides, "1") + "));");
   }
 
   void emit(const Statement& statement, const PartitionOp& op) {
+    need(header::kGlobalTensor);
     const std::string view = text(op.view);
     line("auto " + name(statement.results[0]) + " = pto::partition_view(" + view + ", {" +
          padded(op.offsets, "0") + "}, {" + padded(op.sizes, "1") + "});");
@@ -211,7 +232,7 @@ class FunctionEmitter {
   }
 
   // The indices of an element; a view has five.
-  std::string element(const TypeUse& type, const std::vector<Operand>& indices) const {
+  std::string element(const TypeUse& type, const std::vector<Operand>& indices) {
     if (std::holds_alternative<ViewType>(type.type)) return "{" + padded(indices, "0") + "}";
     return text(indices[0]) + ", " + text(indices[1]);
   }
@@ -227,6 +248,7 @@ class FunctionEmitter {
   }
 
   void emit(const Statement&, const InstructionOp& op) {
+    need(op.spec->header);
     std::string call = "pto::" + std::string(op.spec->call) + "(";
     for (const char index : op.spec->arguments) {
       if (index != op.spec->arguments.front()) call += ", ";
@@ -265,6 +287,7 @@ class FunctionEmitter {
   void emit(const Statement& statement, const ForOp& op) {
     std::string step = text(op.step);
     if (!constant(op.step)) {
+      need(header::kScalarOps);
       const std::string checked = fresh();
       line("const int64_t " + checked + " = pto::scalar::loop_step(" + step + ");");
       step = checked;
@@ -276,9 +299,11 @@ class FunctionEmitter {
       line(std::string(scalar_cpp(op.types[i])) + " " + carried[i] + " = " + initial + ";");
     }
     const std::string i = name(op.induction);
-    const std::string next = constant(op.step) == 1
-                                 ? "++" + i
-                                 : i + " = pto::scalar::loop_next(" + i + ", " + step + ")";
+    std::string next = "++" + i;
+    if (constant(op.step) != 1) {
+      need(header::kScalarOps);
+      next = i + " = pto::scalar::loop_next(" + i + ", " + step + ")";
+    }
     line("for (int64_t " + i + " = " + text(op.lower) + "; " + i + " < " + text(op.upper) + "; " +
          next + ") {");
     place_round(statement, records_place(op.body));
@@ -346,6 +371,7 @@ class FunctionEmitter {
   const std::vector<ValueInfo>& values_;
   const Source& source_;
   std::string& out_;
+  Headers& headers_;
   std::vector<std::string> names_;  // by ValueId
   std::uint32_t last_ = 0;
   int depth_ = 0;
@@ -354,12 +380,16 @@ class FunctionEmitter {
 }  // namespace
 
 std::string emit(const CheckedModule& checked, const Source& source) {
-  std::string out = "#include \"pto/pto-inst.hpp\"\nusing namespace pto;\n";
+  std::string functions;
+  Headers headers{header::kFault};  // the places of statements, and the words before a function
   for (std::size_t i = 0; i < checked.module.functions.size(); ++i) {
-    out += '\n';
-    FunctionEmitter(checked.module.functions[i], checked.values[i], source, out).run();
+    functions += '\n';
+    FunctionEmitter(checked.module.functions[i], checked.values[i], source, functions, headers)
+        .run();
   }
-  return out;
+  std::string out;
+  for (const std::string_view header : headers) out += "#include \"" + std::string(header) + "\"\n";
+  return out + "using namespace pto;\n" + functions;
 }
 
 }  // namespace ptoas

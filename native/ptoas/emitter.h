@@ -8,7 +8,8 @@
 namespace ptoas {
 
 // The same module gives the same bytes, whatever the input file was called. Everything outside the
-// language itself is written with its namespace, so a kernel may have any name.
+// language itself is written with its namespace, so a kernel may have any name. The text includes
+// the headers that declare what it names, and no other.
 std::string emit(const CheckedModule& module, const Source& source);
 
 }  // namespace ptoas

@@ -62,17 +62,21 @@ constexpr AttributeSpec kAtomicity{"atomicType", "atomic_type", kAtomicTypes};
 
 // Shapes that many rows share. Operand 0 is the destination.
 
-constexpr InstructionSpec unary(std::string_view mnemonic, std::string_view call, Elements on) {
+constexpr InstructionSpec unary(std::string_view mnemonic, std::string_view call,
+                                std::string_view header, Elements on) {
   return {mnemonic,
           call,
+          header,
           "01",
           {result(on), tile("source", on)},
           {{{rules::same_element, {0, 1}}, {rules::same_valid, {0, 1}}}}};
 }
 
-constexpr InstructionSpec binary(std::string_view mnemonic, std::string_view call, Elements on) {
+constexpr InstructionSpec binary(std::string_view mnemonic, std::string_view call,
+                                 std::string_view header, Elements on) {
   return {mnemonic,
           call,
+          header,
           "012",
           {result(on), tile("left operand", on), tile("right operand", on)},
           {{{rules::same_element, {1, 2}},
@@ -82,29 +86,32 @@ constexpr InstructionSpec binary(std::string_view mnemonic, std::string_view cal
 }
 
 constexpr InstructionSpec tile_scalar(std::string_view mnemonic, std::string_view call,
-                                      Elements on) {
+                                      std::string_view header, Elements on) {
   return {
       mnemonic,
       call,
+      header,
       "012",
       {result(on), tile("tile", on), scalar(on)},
       {{{rules::scalar_for, {2, 1}}, {rules::same_element, {1, 0}}, {rules::same_valid, {1, 0}}}}};
 }
 
 constexpr InstructionSpec scalar_tile(std::string_view mnemonic, std::string_view call,
-                                      Elements on) {
+                                      std::string_view header, Elements on) {
   return {
       mnemonic,
       call,
+      header,
       "012",
       {result(on), scalar(on), tile("tile", on)},
       {{{rules::scalar_for, {1, 2}}, {rules::same_element, {2, 0}}, {rules::same_valid, {2, 0}}}}};
 }
 
 constexpr InstructionSpec row_reduction(std::string_view mnemonic, std::string_view call,
-                                        Elements on) {
+                                        std::string_view header, Elements on) {
   return {mnemonic,
           call,
+          header,
           "012",
           {result(on), tile("source", on), tile("scratch tile", on)},
           {{{rules::same_element, {1, 0}},
@@ -113,18 +120,20 @@ constexpr InstructionSpec row_reduction(std::string_view mnemonic, std::string_v
 }
 
 constexpr InstructionSpec column_reduction(std::string_view mnemonic, std::string_view call,
-                                           Elements on) {
+                                           std::string_view header, Elements on) {
   return {mnemonic,
           call,
+          header,
           "01",
           {result(on), tile("source", on)},
           {{{rules::same_element, {1, 0}}, {rules::value_per_column, {0, 1}}}}};
 }
 
 constexpr InstructionSpec with_row_values(std::string_view mnemonic, std::string_view call,
-                                          Elements on) {
+                                          std::string_view header, Elements on) {
   return {mnemonic,
           call,
+          header,
           "012",
           {result(on), tile("tile", on), tile("per-row operand", on)},
           {{{rules::same_element, {1, 2}},
@@ -134,9 +143,10 @@ constexpr InstructionSpec with_row_values(std::string_view mnemonic, std::string
 }
 
 constexpr InstructionSpec with_column_values(std::string_view mnemonic, std::string_view call,
-                                             Elements on) {
+                                             std::string_view header, Elements on) {
   return {mnemonic,
           call,
+          header,
           "012",
           {result(on), tile("tile", on), tile("per-column operand", on)},
           {{{rules::same_element, {1, 2}},

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "headers.h"
 #include "types.h"
 
 namespace ptoas {
@@ -56,7 +57,8 @@ struct AttributeSpec {
 
 struct InstructionSpec {
   std::string_view mnemonic;
-  std::string_view call;  // in namespace pto
+  std::string_view call;    // in namespace pto
+  std::string_view header;  // that declares the call
   // Arguments of the call: indices into the operands.
   std::string_view arguments;
   std::array<OperandSpec, kMaxOperands> operands;

@@ -1,5 +1,7 @@
 #include "scalar_table.h"
 
+#include "headers.h"
+
 namespace ptoas {
 namespace {
 
@@ -109,6 +111,11 @@ const ScalarSpec* scalar_named(std::string_view mnemonic) {
     if (row.mnemonic == mnemonic) return &row;
   }
   return nullptr;
+}
+
+std::string_view header_of(std::string_view cpp) {
+  if (cpp.find("pto::scalar::") == std::string_view::npos) return {};
+  return cpp.starts_with("pto::scalar::cast<") ? header::kConvert : header::kScalarOps;
 }
 
 }  // namespace ptoas

@@ -42,4 +42,7 @@ struct ScalarSpec {
 std::span<const ScalarSpec> scalar_table();
 const ScalarSpec* scalar_named(std::string_view mnemonic);
 
+// The header that declares what a template of these tables calls; none where it calls nothing.
+std::string_view header_of(std::string_view cpp);
+
 }  // namespace ptoas

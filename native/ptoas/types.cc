@@ -1,12 +1,14 @@
 #include "types.h"
 
+#include "headers.h"
+
 namespace ptoas {
 namespace {
 
 constexpr ElementInfo kElements[] = {
     {Element::F32, "f32", "float", Family::Float, 32, true, true},
-    {Element::F16, "f16", "pto::half", Family::Float, 16, true, true},
-    {Element::BF16, "bf16", "pto::bfloat16_t", Family::Float, 16, true, true},
+    {Element::F16, "f16", "pto::half", Family::Float, 16, true, true, header::kDtypes},
+    {Element::BF16, "bf16", "pto::bfloat16_t", Family::Float, 16, true, true, header::kDtypes},
     {Element::I8, "i8", "int8_t", Family::Integer, 8, true, true},
     {Element::I16, "i16", "int16_t", Family::Integer, 16, true, true},
     {Element::I32, "i32", "int32_t", Family::Integer, 32, true, true},

@@ -36,7 +36,8 @@ struct ElementInfo {
   Family family;
   int bits;
   bool is_signed;
-  bool in_memory;  // may be the element of a pointer, view or tile
+  bool in_memory;                // may be the element of a pointer, view or tile
+  std::string_view header = {};  // that declares the C++ type; none for the language's own
 };
 
 std::span<const ElementInfo> all_elements();

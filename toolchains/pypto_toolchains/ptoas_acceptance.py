@@ -25,7 +25,7 @@ _SAMPLE_ARCH = "a2a3"
 
 # What is around the code, and the code itself, as far as other generated text refers to it.
 _RELIED_UPON = (
-    ("the header of the instructions", r'^#include "pto/pto-inst\.hpp"$'),
+    ("the header of the instructions", r'^#include "pto/[\w/-]+\.hpp"$'),
     (
         "the kernel's function",
         r"^__global__ AICORE void sample\(\s*__gm__ float\s*\*\s*\w+,\s*__gm__ float\s*\*\s*\w+\)",

@@ -54,7 +54,12 @@ void output_is_deterministic() {
 
 void structure() {
   const std::string out = assembled(std::string(kStructure));
-  CHECK_EQ(out, R"(#include "pto/pto-inst.hpp"
+  CHECK_EQ(out, R"(#include "pto/sim/dtypes.hpp"
+#include "pto/sim/fault.hpp"
+#include "pto/sim/global_tensor.hpp"
+#include "pto/sim/scalar_ops.hpp"
+#include "pto/sim/tile.hpp"
+#include "pto/sim/transfer.hpp"
 using namespace pto;
 
 __global__ AICORE void g(__gm__ pto::bfloat16_t* v1, int64_t v2, float v3, bool v4) {

@@ -10,15 +10,31 @@ from pypto.ir.nodes import TensorType, Var
 BODY_BEGINS = "// --- ptoas-generated code ---"
 ENTRY_BEGINS = "// --- Kernel entry point ---"
 
-# What the file itself already says, and would otherwise say twice.
-_DROPPED = re.compile(r"^\s*(#\s*include\b|using\s+namespace\s+pto\s*;)")
+# All instructions at once, for text that does not say which it uses.
+_EVERY_INSTRUCTION = "pto/pto-inst.hpp"
+_INCLUDED = re.compile(r"^\s*#\s*include\s*[\"<]([^\">]*)[\">]", re.MULTILINE)
+# What is written before the rest, in a form of its own.
+_MOVED = re.compile(r"^\s*(#\s*include\b|using\s+namespace\s+pto\s*;)")
 _EXPORTED = re.compile(r"__global__\s+AICORE\b")
 
 
+def instruction_headers(ptoas_cpp: str) -> list[str]:
+    """The headers that declare the instructions in the assembler's text.
+
+    The SDK's assembler includes what it uses, by the names of the simulated instruction set. What
+    another one includes need not be there, so its text gets the header that includes them all.
+    """
+    included = _INCLUDED.findall(ptoas_cpp)
+    known = bool(included) and all(name.startswith("pto/sim/") for name in included)
+    return included if known else [_EVERY_INSTRUCTION]
+
+
 def embedded_body(ptoas_cpp: str) -> str:
-    """The assembler's text as it stands inside a kernel file: no includes, nothing exported."""
-    lines = [line for line in ptoas_cpp.splitlines() if not _DROPPED.match(line)]
-    return _EXPORTED.sub("static AICORE", "\n".join(lines)).strip("\n")
+    """The assembler's text as it stands inside a kernel file: what it needs, nothing exported."""
+    code = "\n".join(line for line in ptoas_cpp.splitlines() if not _MOVED.match(line))
+    lines = [f'#include "{header}"' for header in instruction_headers(ptoas_cpp)]
+    lines += ["using namespace pto;", "", _EXPORTED.sub("static AICORE", code).strip("\n")]
+    return "\n".join(lines)
 
 
 def kernel_wrapper(abi: KernelAbi, symbol: str, ptoas_cpp: str) -> str:
@@ -42,8 +58,6 @@ def kernel_wrapper(abi: KernelAbi, symbol: str, ptoas_cpp: str) -> str:
     call = f"    {symbol}(" + (",\n" + " " * (5 + len(symbol))).join(arguments) + ");"
     lines = [
         '#include "pypto_rt/kernel_abi.h"',
-        '#include "pto/pto-inst.hpp"',
-        "using namespace pto;",
         "",
         BODY_BEGINS,
         embedded_body(ptoas_cpp),

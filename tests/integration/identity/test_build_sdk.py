@@ -13,6 +13,7 @@ from mutations import House, Mutation, Outcome, append, check, differences, othe
 CHANGES, KEEPS, BYPASSES, CAUGHT = Outcome
 
 HEADER = "include/pto/pto-inst.hpp"
+ELEMENTWISE = "include/pto/sim/elementwise.hpp"  # of generated kernels, which name it
 PIN = "pto_isa.pin"
 
 
@@ -64,12 +65,14 @@ def metadata(text: str):
 
 RUNTIME = [
     Mutation("a header is built", "runtime", rebuild(HEADER), CHANGES),
+    Mutation("an operation is built", "runtime", rebuild(ELEMENTWISE), CHANGES),
     Mutation("a helper source is added", "runtime", rebuild("src/more.cpp"), CHANGES),
     Mutation("the extension is rebuilt", "runtime", lambda h: other_build_id(h.native), CHANGES),
     Mutation("a runtime source is edited", "runtime", append("pypto/runtime/sdk.py"), CHANGES),
     Mutation("metadata is edited", "runtime", other_metadata, CHANGES),
     Mutation("files are touched", "", lambda h: os.utime(h.sdk / HEADER, (1, 1)), KEEPS),
     Mutation("a header is patched", "runtime", patch(HEADER), CAUGHT, "was changed after"),
+    Mutation("an operation is patched", "runtime", patch(ELEMENTWISE), CAUGHT, "was changed after"),
     Mutation("a header is added", "runtime", patch("include/more.h"), CAUGHT, "was changed after"),
     Mutation(
         "a header is removed", "runtime", lambda h: (h.sdk / HEADER).unlink(), CAUGHT,

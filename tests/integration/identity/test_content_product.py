@@ -116,7 +116,15 @@ def test_other_things_that_happen(own: House, mutation: Mutation) -> None:
 
 
 @pytest.mark.conforms("cache.98")
-@pytest.mark.parametrize("path", ["include/pto/pto-inst.hpp", "src/orchestration_support.cpp"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "include/pto/pto-inst.hpp",
+        "include/pto/sim/elementwise.hpp",
+        "include/pypto_rt/kernel_abi.h",
+        "src/orchestration_support.cpp",
+    ],
+)
 def test_a_patched_sdk_has_another_key_and_is_refused(own: House, path: str) -> None:
     """Its revision is not the truth any more, whatever the key."""
     before = own.known("content")

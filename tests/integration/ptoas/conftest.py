@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,7 +12,13 @@ import pypto
 import pypto._native as native
 import pytest
 from pypto.backend import RuntimeKind
+from pypto.codegen.kernel_wrapper import embedded_body
 from pypto.runtime.host import host_compilers
+
+# The tests of this folder share modules that are no tests.
+sys.path.insert(0, os.path.dirname(__file__))
+
+from instruction_forms import Form, listed_forms
 
 RING = RuntimeKind.TENSORMAP_AND_RINGBUFFER
 
@@ -24,6 +30,11 @@ Run = Callable[..., None]
 def assembler() -> Path:
     named = os.environ.get("PYPTO_TEST_PTOAS")
     return Path(named or Path(pypto.__file__).parent / "_sdk/bin/ptoas").absolute()
+
+
+@pytest.fixture(scope="session")
+def forms(assembler: Path) -> list[Form]:
+    return listed_forms(assembler)
 
 
 @pytest.fixture(scope="session")
@@ -40,12 +51,10 @@ def assemble(assembler: Path) -> Assemble:
 
 def kernel_text(assembled: str, name: str, arguments: Sequence[str]) -> str:
     """The kernel file around an assembled function."""
-    body = re.sub(r"^(#include|using) .*\n", "", assembled, flags=re.MULTILINE)
     return (
-        '#include "pypto_rt/kernel_abi.h"\n#include "pto/pto-inst.hpp"\nusing namespace pto;\n'
-        + body.replace("__global__ AICORE", "static AICORE")
-        + 'extern "C" PYPTO_KERNEL_EXPORT void kernel_entry(__gm__ int64_t* args) {\n'
-        + f"  pypto_rt::guard_kernel(args, [&] {{ {name}({', '.join(arguments)}); }});\n}}\n"
+        f'#include "pypto_rt/kernel_abi.h"\n{embedded_body(assembled)}\n'
+        'extern "C" PYPTO_KERNEL_EXPORT void kernel_entry(__gm__ int64_t* args) {\n'
+        f"  pypto_rt::guard_kernel(args, [&] {{ {name}({', '.join(arguments)}); }});\n}}\n"
     )
 
 

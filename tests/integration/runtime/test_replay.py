@@ -125,6 +125,14 @@ def test_an_edited_text_is_assembled_and_put_between_the_marks(directory: Path) 
     assert rebuild_kernel_cpp_from_pto(directory) == ()
 
 
+def test_an_edited_text_brings_the_headers_of_its_instructions(directory: Path) -> None:
+    kernel = directory / "kernels/aiv/twice.cpp"
+    assert "remainder.hpp" not in kernel.read_text()
+    _edit(directory / "ptoas/twice.pto", "pto.tmuls", "pto.tfmods")
+    assert _run(directory) == 1.0
+    assert '#include "pto/sim/remainder.hpp"' in kernel.read_text()
+
+
 def test_a_text_that_is_not_newer_runs_no_assembler(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 from pypto.backend import BackendType
 from pypto.codegen import GeneratedSources, generate
-from pypto.codegen.kernel_wrapper import BODY_BEGINS, ENTRY_BEGINS, embedded_body
+from pypto.codegen.kernel_wrapper import (
+    BODY_BEGINS,
+    ENTRY_BEGINS,
+    embedded_body,
+    instruction_headers,
+)
 from pypto.codegen.literals import cpp_literal, float_bits, pto_literal
 from pypto.codegen.names import Names, function_names
 from pypto.ir.dtypes import BF16, BOOL, FP16, FP32, INDEX, INT32, INT64
@@ -96,8 +101,38 @@ def test_the_wrapper_holds_the_body_once_and_exports_only_its_entry(softmax: Pro
     assert "softmax_rows(tensor_data<float>(t0)," in text
 
 
+@pytest.mark.parametrize(
+    ("text", "headers"),
+    [
+        (
+            '#include "pto/sim/fault.hpp"\n#include "pto/sim/tile.hpp"\nusing namespace pto;\n',
+            ["pto/sim/fault.hpp", "pto/sim/tile.hpp"],
+        ),
+        ('#include "pto/pto-inst.hpp"\n', ["pto/pto-inst.hpp"]),
+        ('#include "common/instructions.hpp"\n#include "pto/sim/tile.hpp"\n', ["pto/pto-inst.hpp"]),
+        ("#include <cmath>\n", ["pto/pto-inst.hpp"]),
+        ("int a;\n", ["pto/pto-inst.hpp"]),
+    ],
+)
+def test_the_wrapper_includes_what_the_text_says_or_every_instruction(
+    softmax: Program, text: str, headers: list[str]
+) -> None:
+    assert instruction_headers(text) == headers
+    (kernel,) = generated(softmax).kernels
+    lines = kernel.wrapper(text).splitlines()
+    assert lines[: len(headers) + 4] == [
+        '#include "pypto_rt/kernel_abi.h"',
+        "",
+        BODY_BEGINS,
+        *(f'#include "{header}"' for header in headers),
+        "using namespace pto;",
+    ]
+
+
 def test_an_embedded_body_keeps_what_only_looks_like_an_include() -> None:
-    assert embedded_body("// #include <x>\nint a;\n#include <y>\n") == "// #include <x>\nint a;"
+    assert embedded_body("// #include <x>\nint a;\n#include <y>\n") == (
+        '#include "pto/pto-inst.hpp"\nusing namespace pto;\n\n// #include <x>\nint a;'
+    )
 
 
 @pytest.mark.parametrize(

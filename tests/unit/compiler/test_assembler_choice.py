@@ -77,7 +77,7 @@ def test_one_that_fails_is_replaced_and_told_of_once(
     assert choice.choose(environ, bundled, tmp_path) == fails
 
 
-@pytest.mark.parametrize("left_out", ["pto-inst", "__global__", "TLOAD", "TMULS", "TSTORE"])
+@pytest.mark.parametrize("left_out", ["#include", "__global__", "TLOAD", "TMULS", "TSTORE"])
 def test_what_is_relied_upon_has_to_be_there(
     tmp_path: Path, bundled: Path, left_out: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -85,6 +85,16 @@ def test_what_is_relied_upon_has_to_be_there(
     environ = {"PTOAS_ROOT": str(odd.parent), "PATH": "/usr/bin:/bin"}
     assert AssemblerChoice().choose(environ, bundled, tmp_path) == bundled
     assert "text without" in caplog.text
+
+
+@pytest.mark.parametrize("header", ["pto/pto-inst.hpp", "pto/sim/elementwise.hpp"])
+def test_one_may_include_all_instructions_or_those_it_uses(
+    tmp_path: Path, bundled: Path, header: str
+) -> None:
+    text = _GOOD.replace("pto/pto-inst.hpp", header)
+    other = script(tmp_path / "other" / "ptoas", f"cat <<'END'\n{text}END")
+    environ = {"PTOAS_ROOT": str(other.parent), "PATH": "/usr/bin:/bin"}
+    assert AssemblerChoice().choose(environ, bundled, tmp_path) == other
 
 
 def test_there_may_be_nothing_to_replace_it_with(tmp_path: Path, fails: Path) -> None:

@@ -20,7 +20,9 @@ GOLDEN = Path(__file__).parent / "golden"
 SAMPLES = sorted(path.stem for path in GOLDEN.glob("*.pto"))
 GOOD = b'module attributes {pto.target_arch = "a2a3"} {\nfunc.func @f() {\nreturn\n}\n}\n'
 BAD = GOOD.replace(b"return", b"%r = arith.addi %a, %a : index\nreturn")
-EXPECTED = b'#include "pto/pto-inst.hpp"\nusing namespace pto;\n\n__global__ AICORE void f() {\n}\n'
+EXPECTED = (
+    b'#include "pto/sim/fault.hpp"\nusing namespace pto;\n\n__global__ AICORE void f() {\n}\n'
+)
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -17,6 +17,7 @@
 #include "pto/sim/expand.hpp"
 #include "pto/sim/global_tensor.hpp"
 #include "pto/sim/matmul.hpp"
+#include "pto/sim/moves.hpp"
 #include "pto/sim/reduce.hpp"
 #include "pto/sim/remainder.hpp"
 #include "pto/sim/scalar_ops.hpp"

@@ -2,7 +2,7 @@
 #ifndef PTO_SIM_MATMUL_HPP_
 #define PTO_SIM_MATMUL_HPP_
 
-#include "pto/sim/transfer.hpp"
+#include "pto/sim/moves.hpp"
 
 namespace pto {
 namespace sim {
