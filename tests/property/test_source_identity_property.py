@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
-from pypto.jit.source import SourceCapture, SourceSnapshot
+from pypto.jit.snapshot import SourceSnapshot
+from pypto.jit.source import SourceCapture
 
 _GLOBALS, _FUNCTIONS, _ALIASES = 3, 3, 2
 _NUMBER = itertools.count()

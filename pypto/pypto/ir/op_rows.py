@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pypto.ir.axis_rows import EXPANSIONS, REDUCTIONS
-from pypto.ir.elementwise_rows import BINARY, MASKS, UNARY, WITH_SCALAR
+from pypto.ir.elementwise_rows import BINARY, UNARY, WITH_SCALAR
+from pypto.ir.mask_rows import MASKS
 from pypto.ir.matrix_rows import PRODUCTS, RESHAPED
 from pypto.ir.memory_rows import memory_rows
 from pypto.ir.op_spec import OperandKind, OpSpec

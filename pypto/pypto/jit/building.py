@@ -12,7 +12,7 @@ from pypto.ir.nodes import Program
 from pypto.jit import log
 from pypto.jit.extern_sources import NO_EXTERNS, ExternSources
 from pypto.jit.placement import TEMPORARY_VARIABLE, temporary_parent
-from pypto.jit.source import SourceSnapshot
+from pypto.jit.snapshot import SourceSnapshot
 from pypto.jit.specialization import Specialization
 from pypto.jit.statistics import Counter, Statistics
 from pypto.runtime.errors import located

@@ -23,7 +23,8 @@ from pypto.jit.policy import CachePolicy
 from pypto.jit.remembered import KnownSignature, RootMemory, StaleFacts
 from pypto.jit.resolve import Answer
 from pypto.jit.session import LEVELS, MEMORY, RESOLVER, STATISTICS, TEXTS
-from pypto.jit.source import SourceCapture, SourceSnapshot
+from pypto.jit.snapshot import SourceSnapshot
+from pypto.jit.source import SourceCapture
 from pypto.jit.specialization import Specialization
 from pypto.jit.statistics import Counter
 from pypto.jit.surroundings import Surroundings, read_surroundings

@@ -18,7 +18,7 @@ from pypto.jit.extern_sources import NO_EXTERNS, ExternSources
 from pypto.jit.names import NameUse
 from pypto.jit.parsed import ParsedFunction
 from pypto.jit.policy import CachePolicy
-from pypto.jit.source import SourceSnapshot
+from pypto.jit.snapshot import SourceSnapshot
 from pypto.jit.specialization import Specialization
 from pypto.jit.value_text import Undecodable, ValueReader, own_text
 from pypto_store import ArtifactKey

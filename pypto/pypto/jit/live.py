@@ -16,7 +16,7 @@ from typing import Any
 
 from pypto.jit.binding import Signature
 from pypto.jit.policy import PolicyLevels
-from pypto.jit.source import SourceSnapshot
+from pypto.jit.snapshot import SourceSnapshot
 from pypto.jit.statistics import Statistics
 from pypto.jit.surroundings import Surroundings
 from pypto.language.source import ParamCategory

@@ -32,7 +32,7 @@ from pypto.jit.fitness import misfit
 from pypto.jit.placement import fresh_directory, writing_below
 from pypto.jit.private import PrivateBuilds
 from pypto.jit.recovery import RecoveringStorage, StoredFileLost, file_check
-from pypto.jit.source import texts_now
+from pypto.jit.snapshot import texts_now
 from pypto.jit.statistics import Counter, Statistics
 from pypto.runtime.compiled_program import CompiledProgram
 from pypto.runtime.errors import ArtifactError

@@ -32,7 +32,7 @@ from pypto.ir.dtypes import BY_NAME
 from pypto.ir.nodes import Dim, Direction, DynDim, ScalarType, TensorLayout, TensorType
 from pypto.jit.names import NameUse, TextFacts
 from pypto.jit.parsed import KnownText, ParsedFunction
-from pypto.jit.source import SourceSnapshot
+from pypto.jit.snapshot import SourceSnapshot
 from pypto.language.source import ParamAnnotation, ParamCategory
 from pypto_store.digest import Digest
 from pypto_toolchains.records import ProbeRecords, sealed, unsealed

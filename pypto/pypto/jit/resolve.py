@@ -22,7 +22,7 @@ from pypto.jit.placement import private_parent
 from pypto.jit.policy import CachePolicy, PolicyLevels, capture_policy
 from pypto.jit.private import PrivateBuilds
 from pypto.jit.remembered import RootMemory, TextMemory
-from pypto.jit.source import SourceSnapshot
+from pypto.jit.snapshot import SourceSnapshot
 from pypto.jit.specialization import Specialization, forces_fresh_build
 from pypto.jit.statistics import Counter, Statistics
 from pypto.jit.stores import Stores

@@ -9,8 +9,6 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import enum
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -21,15 +19,13 @@ from types import (
 )
 
 import pypto.language as pl
-from pypto.ir.external import ExternalKernel
 from pypto.jit.captures import Captures, Guards, at_one_moment
 from pypto.jit.declaration import Declaration, Declared
-from pypto.jit.module_text import ModuleText, read_again
 from pypto.jit.names import NameUse
-from pypto.jit.parsed import KnownTexts, ParsedFunction, SourceChanged, compiles_to, parse
+from pypto.jit.parsed import KnownTexts, ParsedFunction, SourceChanged, parse
+from pypto.jit.snapshot import SourceSnapshot, assumed_by
 from pypto.jit.values import ABSENT, Unidentifiable
 from pypto.language.source import FunctionSource
-from pypto_store.digest import Digest
 from pypto_store.records import RecordBuilder
 
 _PLAIN = frozenset(
@@ -37,75 +33,6 @@ _PLAIN = frozenset(
 )
 # Packages whose content is part of the environment's identity: a name in them is enough.
 _OWN_PACKAGES = frozenset({"pypto", "pypto_store", "pypto_toolchains"})
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SourceSnapshot:
-    """A kernel and all it depends on, at one moment.
-
-    `digest` is None where something has no identity across processes; `bypass` then says what.
-    `functions` are the entry and its helpers, each with what it was parsed from; `fields` is what
-    the digest covers of each, in the same order. `defaults` are the entry's own, by parameter.
-    """
-
-    entry: FunctionSource
-    digest: Digest | None
-    bypass: str | None
-    guards: Guards
-    functions: tuple[tuple[Declaration, ParsedFunction], ...]
-    fields: tuple[tuple[str | bytes | bool, ...], ...]
-    defaults: Mapping[str, object]
-
-    def source_map(self) -> Mapping[str, tuple[str, int]]:
-        """From unit to the file that holds the function and the line of its ``def``."""
-        return MappingProxyType(
-            {
-                declaration.unit: (declaration.function.__code__.co_filename, parsed.first_line)
-                for declaration, parsed in self.functions
-            }
-        )
-
-    @property
-    def assumed(self) -> frozenset[str]:
-        """The versions of this package that parsed what this process did not parse itself."""
-        return _assumed(parsed for _, parsed in self.functions)
-
-    @property
-    def externs(self) -> tuple[ExternalKernel, ...]:
-        """The extern kernels among the functions, whose files `digest` does not cover."""
-        return tuple(d.external for d, _ in self.functions if d.external is not None)
-
-    def mismatch(self) -> str | None:
-        """Why the texts are not what was imported, or None. Compiles them: for misses only."""
-        for declaration, _ in self.functions:
-            code = declaration.function.__code__
-            if declaration.text is None or not compiles_to(declaration.text, code):
-                return f"source changed since import: {code.co_filename}, {code.co_name}"
-        return None
-
-    def attributes(self) -> tuple[str, ...]:
-        """Every attribute that one of the functions mentions."""
-        return tuple(
-            sorted({name for _, parsed in self.functions for name in parsed.facts.attributes})
-        )
-
-    def texts(self) -> tuple[ModuleText, ...]:
-        """The distinct files the functions were cut from."""
-        found = {
-            declaration.text.filename: declaration.text
-            for declaration, _ in self.functions
-            if declaration.text is not None
-        }
-        return tuple(found.values())
-
-
-def _assumed(functions: Iterable[ParsedFunction]) -> frozenset[str]:
-    return frozenset([parsed.assumed for parsed in functions if parsed.assumed is not None])
-
-
-def texts_now(texts: tuple[ModuleText, ...]) -> tuple[ModuleText | None, ...]:
-    """The files of `texts` as they are on disk now."""
-    return tuple(read_again(text) for text in texts)
 
 
 class SourceCapture:
@@ -120,7 +47,7 @@ class SourceCapture:
     @property
     def assumed(self) -> frozenset[str]:
         """The versions of this package that parsed what was taken so far and not parsed here."""
-        return _assumed(self._parsed.values())
+        return assumed_by(self._parsed.values())
 
     def take(self, known: KnownTexts | None = None) -> SourceSnapshot:
         """The function, its helpers and what they use, as they are at one moment.
@@ -410,6 +337,3 @@ def _own_name(value: object) -> bytes | None:
 
 def _is_own(module: str) -> bool:
     return module.partition(".")[0] in _OWN_PACKAGES
-
-
-__all__ = ["Guards", "SourceCapture", "SourceChanged", "SourceSnapshot", "texts_now"]

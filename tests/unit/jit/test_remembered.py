@@ -8,7 +8,8 @@ import pypto.language as pl
 import pytest
 from pypto.jit.parsed import parse
 from pypto.jit.remembered import StaleFacts, TextMemory
-from pypto.jit.source import SourceCapture, SourceSnapshot
+from pypto.jit.snapshot import SourceSnapshot
+from pypto.jit.source import SourceCapture
 from pypto.language.parser.dynamic_axes import dynamic_axes
 from pypto.language.parser.signature import read_signature
 

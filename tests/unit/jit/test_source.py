@@ -15,7 +15,8 @@ from pypto.ir.nodes import FunctionKind
 from pypto.jit.declaration import Declaration, Declared, enclosing_values
 from pypto.jit.module_text import ModuleTexts
 from pypto.jit.parsed import SourceChanged, SourceMissing, compiles_to, parse
-from pypto.jit.source import SourceCapture, SourceSnapshot
+from pypto.jit.snapshot import SourceSnapshot
+from pypto.jit.source import SourceCapture
 
 _NUMBER = itertools.count()
 

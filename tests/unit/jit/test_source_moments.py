@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from pypto.ir.printer import print_program
 from pypto.jit.parsed import SourceChanged
-from pypto.jit.source import SourceCapture, SourceSnapshot, _Snapshot
+from pypto.jit.snapshot import SourceSnapshot
+from pypto.jit.source import SourceCapture, _Snapshot
 from pypto.language.parser.program import parse_program
 
 _NUMBER = itertools.count()
