@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
-
-from hypothesis import strategies as st
+from random import Random
+from typing import TypeVar
 
 T = TypeVar("T")
-Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 LIMIT = 8
 # Whole numbers of this magnitude and all smaller ones are exact.
@@ -49,19 +47,19 @@ class Source:
 
 
 class Chooser:
-    """Choices that Hypothesis makes."""
+    """Choices, all of them as likely."""
 
-    def __init__(self, draw: Draw) -> None:
-        self.draw = draw
+    def __init__(self, random: Random) -> None:
+        self.random = random
 
     def pick(self, options: Sequence[T]) -> T:
         return options[self.number(0, len(options) - 1)]
 
     def number(self, low: int, high: int) -> int:
-        return int(self.draw(st.integers(low, high)))
+        return self.random.randint(low, high)
 
     def chance(self, percent: int) -> bool:
-        return self.number(0, 99) >= 100 - percent
+        return self.number(0, 99) < percent
 
 
 def is_float(dtype: str) -> bool:

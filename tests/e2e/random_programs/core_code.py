@@ -15,7 +15,7 @@ class CoreCode:
 
     def __init__(self, text: ProgramText) -> None:
         self.text = text
-        self.expressions = Expressions(text.draw)
+        self.expressions = Expressions(text.random)
         self.regions = ValidRegions(text, self.expressions)
 
     def scope(self, depth: int, counters: list[str], extra: str = "", name: str = "") -> None:
@@ -44,8 +44,10 @@ class CoreCode:
         return Source(t.shape, [], list(counters), load, tensors, helper, ("n", "m"))
 
     def body(self, depth: int, source: Source) -> None:
-        """Binds a variable of each type, and rebinds them."""
-        dtypes = self.text.dtypes
+        """Binds a variable of each type and a scalar, and rebinds them."""
+        dtypes, scalar = self.text.dtypes, self.text.fresh("s")
+        self.text.line(depth, f"{scalar} = {self.text.scalar([*source.scalars, *source.counters])}")
+        source.scalars = (*source.scalars, scalar)
         for number, dtype in enumerate((*dtypes, dtypes[0])):
             name = f"v{number}"
             self.text.line(depth, f"{name} = {self.expressions.leaf(source, dtype).text}")
@@ -60,8 +62,11 @@ class CoreCode:
                 self.loop(depth, source, levels)
             elif kind >= 72 and levels:
                 self.branch(depth, source, levels)
-            elif kind >= 68:
+            elif kind >= 69:
                 t.line(depth, "v0, v2 = v2, v0")
+            elif kind >= 66:
+                scalar = source.scalars[-1]
+                t.line(depth, f"{scalar} = {t.scalar([*source.scalars, *source.counters])}")
             elif kind >= 63 and not source.tensors:
                 self.element(depth, source)
             elif kind >= 55 and [n for n in source.names if n.dtype != "BOOL"]:

@@ -11,6 +11,10 @@ from __future__ import annotations
 from choices import EXACT, LIMIT, MODES, Chooser, Expression, Source, clamped, is_float, is_signed
 from choices import literal as number_of
 
+# Types whose numbers another one has: a sum of both is of that one.
+NARROWER = {"FP32": ("FP16", "BF16"), "INT32": ("INT16", "INT8", "UINT8", "UINT16"),
+            "INT64": ("INT32",)}  # fmt: skip
+
 
 class Expressions(Chooser):
     """Makes expressions of one shape and element type."""
@@ -29,6 +33,8 @@ class Expressions(Chooser):
         else:
             kinds += [self.binary, self.binary, self.scalar, self.unary]
             kinds += [self.by_row, self.by_column]
+            if self.narrower(source, dtype):
+                kinds.append(self.mixed)
             if not is_float(dtype):
                 kinds += [self.bits, self.bits]
         return self.pick(kinds)(source, dtype, depth)
@@ -63,6 +69,18 @@ class Expressions(Chooser):
         sign = "+" if name == "add" else "-"
         return Expression(self.operator(name, sign, a, b), a.bound + b.bound)
 
+    def narrower(self, source: Source, dtype: str) -> list[str]:
+        return [n.dtype for n in source.names if n.dtype in NARROWER.get(dtype, ())]
+
+    def mixed(self, source: Source, dtype: str, depth: int) -> Expression:
+        """Of a value and one of a narrower type."""
+        a = self.small(source, dtype, depth, LIMIT).text
+        other = self.pick(self.narrower(source, dtype))
+        b = clamped(other, self.any(source, other, depth - 1)).text
+        if self.chance(50):
+            a, b = b, a
+        return Expression(f"pl.{self.pick(['add', 'sub', 'maximum'])}({a}, {b})", 2 * LIMIT)
+
     def operator(self, name: str, sign: str, a: Expression, b: Expression) -> str:
         if self.chance(30):
             return f"({a.text} {sign} {b.text})"
@@ -76,6 +94,13 @@ class Expressions(Chooser):
         forms += [f"pl.maximum({a.text}, {value})", f"pl.minimum({a.text}, {value})"]
         if not is_float(dtype):
             forms += [f"pl.fmod({a.text}, {value})", f"pl.div({a.text}, {value})"]
+        tiles = [n.text for n in source.names if n.dtype == dtype and not source.tensors]
+        if tiles and dtype in ("FP32", "INT32"):  # scalars of other types are for orchestration
+            at = f"{self.start(source, source.shape[0] - 1)}, {self.number(0, source.shape[1] - 1)}"
+            forms += [f"pl.add({a.text}, {self.pick(tiles)}[{at}])"] * 2
+        if dtype in ("FP32", "INT32") and source.scalars:
+            scalar = f"pl.cast({self.pick(source.scalars)} % {LIMIT}, pl.{dtype})"
+            forms += [f"pl.sub({a.text}, {scalar})"]
         if self.chance(30):
             return Expression(f"({a.text} * {value})", LIMIT * LIMIT)
         return Expression(self.pick(forms), 2 * LIMIT)

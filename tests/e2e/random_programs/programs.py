@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 
-from choices import Draw
+from axes import Axes
 from core_code import CoreCode
 from hypothesis import strategies as st
 from inexact import Inexact
+from large import Large
 from matrices import Matrices
-from program_text import LETTERS, ProgramText
+from program_text import LETTERS, TILES, ProgramText
 from scheduling import Scheduling
-from tasks import LARGE, Tasks
+from tasks import Tasks
 
 
 @dataclass(frozen=True)
@@ -26,15 +28,17 @@ class RandomProgram:
     platform: str
     runtime: str
     # Name, element type, extents (None: at least `rows`, any number).
-    tensors: tuple[tuple[str, str, tuple[int | None, int]], ...]
+    tensors: tuple[tuple[str, str, tuple[int | None, ...]], ...]
     rows: int
 
 
-def choose(draw: Draw) -> RandomProgram:
-    return _Writer(draw).program()
+def written(random: Random) -> RandomProgram:
+    return _Writer(random).program()
 
 
-random_programs: st.SearchStrategy[RandomProgram] = st.composite(choose)()
+# A program is one choice of Hypothesis: its own choices prefer the ends of what there is, and the
+# same small programs again and again.
+random_programs = st.randoms(use_true_random=True).map(written)
 
 
 def mentions(text: str, name: str) -> bool:
@@ -44,30 +48,39 @@ def mentions(text: str, name: str) -> bool:
 class _Writer:
     """Puts tasks into loops and branches, and a heading over them."""
 
-    def __init__(self, draw: Draw) -> None:
-        self.text = ProgramText(draw)
+    def __init__(self, random: Random) -> None:
+        self.text = ProgramText(random)
+        # Annotations of an entry that leave shapes and element types open.
+        self.bare = self.text.jit and self.text.chance(30)
         self.core = CoreCode(self.text)
         self.tasks = Tasks(self.text, self.core)
         self.matrices = Matrices(self.text)
         self.scheduling = Scheduling(self.text, self.core)
+        self.axes = Axes(self.text, self.core)
+        self.large = Large(self.text, self.core)
         self.inexact = Inexact(self.text)
 
     def program(self) -> RandomProgram:
         t, (r, c) = self.text, self.text.shape
         height = None if t.dynamic else t.height
-        tensors = [(f"{x}_{d}", d, (height, c)) for d in t.dtypes for x in LETTERS]
+        tensors: list[tuple[str, str, tuple[int | None, ...]]] = []
+        tensors += [(f"{x}_{d}", d, (height, c)) for d in t.dtypes for x in LETTERS]
+        tensors += [("cube", t.dtypes[0], (TILES, r, c)), ("edge", t.dtypes[0], (c,))]
         tensors += [("near", t.inexact, (t.height, c)), ("far", t.inexact, (t.height, c))]
-        tensors += [("total", t.dtypes[0], (r, c)), ("large", "FP32", LARGE)]
+        tensors += [("total", t.dtypes[0], (r, c)), ("large", t.large[1], t.large[0])]
         tensors += [("square", t.dtypes[0], (r, r)), ("corner", t.dtypes[0], (c, c))]
         for _ in range(t.number(2, 5)):
             self.task_or_control(t.depth, [])
         text = "\n".join(t.lines)
         used = tuple(x for x in tensors if x[0].startswith(LETTERS) or mentions(text, x[0]))
-        header = ", ".join(
-            f"{n}: pl.InOut[{t.tensor_type(d, 'N' if h is None else h, w)}]"
-            for n, d, (h, w) in used
-        )
-        header += ", n: pl.Scalar[pl.INT64], m: pl.Scalar[pl.INT64]"
+        header = ", ".join(self.parameter(x) for x in used)
+        scalar = "pl.INT64" if t.jit and t.chance(30) else "pl.Scalar[pl.INT64]"
+        header += f", n: {scalar}, m: {scalar}"
+        if t.jit and t.chance(40):
+            header += ", turns: pl.constexpr = 2"
+            text = re.sub(r"pl\.range\(2\)", "pl.range(turns)", text)
+        if self.bare and t.dynamic:
+            text = "".join(f"    {x[0]}.bind_dynamic(0, N)\n" for x in used if None in x[2]) + text
         return RandomProgram(
             self.module(header, text),
             t.jit,
@@ -77,9 +90,15 @@ class _Writer:
             t.height,
         )
 
+    def parameter(self, tensor: tuple[str, str, tuple[int | None, ...]]) -> str:
+        name, dtype, extents = tensor
+        type_ = self.text.tensor_type(dtype, *("N" if e is None else e for e in extents))
+        return f"{name}: pl.InOut[{'pl.Tensor' if self.bare else type_}]"
+
     def module(self, header: str, body: str) -> str:
         t = self.text
-        text = 'import pypto.language as pl\n\nN = pl.dynamic("N")\n\n\n'
+        text = "from __future__ import annotations\n\n" if t.jit and t.chance(30) else ""
+        text += 'import pypto.language as pl\n\nN = pl.dynamic("N")\n\n\n'
         text += "@pl.jit.inline\n" if t.jit else "@pl.inline\n"
         text += "def added(t):\n    return pl.add(t, pl.abs(t))\n\n\n"
         if t.jit:
@@ -113,7 +132,13 @@ class _Writer:
         tasks, matrices = self.tasks, self.matrices
         kinds: list[Callable[[int, list[str]], None]] = [self.core.scope] * 4
         kinds += [tasks.disjoint, tasks.call, tasks.view, tasks.reshaped, tasks.exchange]
-        kinds += [tasks.whole, tasks.element, self.scheduling.chain, self.scheduling.waves]
+        kinds += [
+            self.large.scope,
+            self.axes.task,
+            tasks.element,
+            self.scheduling.chain,
+            self.scheduling.waves,
+        ]
         kinds += [self.submitted, self.inexact.scope, self.inexact.scope, self.inexact.scope]
         kinds += [matrices.tensors, matrices.tiles]
         self.text.pick(kinds)(depth, counters)

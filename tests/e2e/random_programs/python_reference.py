@@ -124,6 +124,8 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Expr(self, node: ast.Expr) -> Any:
         self.generic_visit(node)
+        if _is_call(node.value, "bind_dynamic"):
+            return ast.Pass()
         if _is_call(node.value, "cond"):
             (condition,) = node.value.args  # type: ignore[attr-defined]
             return ast.If(ast.UnaryOp(ast.Not(), condition), [ast.Break()], [])

@@ -31,13 +31,13 @@ def in_memory(x: Value) -> bool:
     return hasattr(x, "memory")
 
 
-def whole_of(x: Value) -> tuple[int, int]:
+def whole_of(x: Value) -> tuple[int, ...]:
     """Extents of the tile or tensor of which `x` is the valid region."""
-    rows, cols = getattr(x, "whole", x.shape)
-    return rows, cols
+    extents: tuple[int, ...] = getattr(x, "whole", tuple(x.shape))
+    return extents
 
 
-def of_whole(x: Value, extents: tuple[int, int]) -> Value:
+def of_whole(x: Value, extents: tuple[int, ...]) -> Value:
     x.whole = extents
     return x
 
@@ -64,8 +64,9 @@ def _carries(f: Callable[..., Value]) -> Callable[..., Value]:
     """The result has the extents of the first operand that is no number."""
 
     def apply(*operands: Any, **options: Any) -> Value:
-        first = next(x for x in operands if isinstance(x, Tensor | Ball))
-        return of_whole(f(*operands, **options), whole_of(first))
+        result = f(*operands, **options)
+        whole = next((whole_of(x) for x in operands if isinstance(x, Tensor | Ball)), None)
+        return result if whole is None else of_whole(result, whole)
 
     return apply
 
@@ -83,6 +84,12 @@ def _either(name: str, f: Callable[..., Tensor]) -> Callable[..., Value]:
 
 def _number(x: Tensor, value: Any) -> Tensor:
     return value if isinstance(value, Tensor) else torch.full_like(x, value)
+
+
+def _cast(x: Any, dtype: torch.dtype, mode: str | int = "round") -> Any:
+    if isinstance(x, Tensor):
+        return converted(x, dtype, mode)
+    return float(x) if dtype.is_floating_point else int(x)
 
 
 def _divided(x: Tensor, y: Any) -> Tensor:
@@ -116,7 +123,7 @@ def _elementwise() -> dict[str, Callable[..., Value]]:
     functions |= {
         "cmp": compared,
         "sel": _either("sel", selected),
-        "cast": _either("cast", converted),
+        "cast": _either("cast", _cast),
         "row_expand": lambda x, y: y.expand_as(x).clone(),
         "col_expand": lambda x, y: y.expand_as(x).clone(),
         "move": lambda x, space: x,
@@ -161,18 +168,38 @@ def _operators() -> dict[str, Callable[..., Any]]:
 
 
 def _window(x: Value, offset: list[int], shape: list[int]) -> Value:
-    (r, c), (rows, cols) = offset, shape
-    assert 0 <= r <= x.shape[0] - rows and 0 <= c <= x.shape[1] - cols
-    return x[r : r + rows, c : c + cols]
+    """The region of `x`, which lies inside; of its last axes if `x` has more."""
+    ends = [o + e for o, e in zip(offset, shape, strict=True)]
+    assert all(0 <= o <= e <= n for o, e, n in zip(offset, ends, x.shape, strict=True))
+    return x[tuple(slice(o, e) for o, e in zip(offset, ends, strict=True))]
+
+
+def _inside(x: Value, offset: list[int], shape: list[int]) -> list[int]:
+    """As much of the region's extents as `x` has."""
+    return [max(0, min(e, n - o)) for o, e, n in zip(offset, shape, x.shape, strict=True)]
+
+
+def _filled(x: Tensor, pad_value: str) -> Tensor:
+    low, high = extremes(x.dtype)
+    fill = {"zero": 0, "min": low, "max": high}[pad_value]
+    result = torch.full(whole_of(x), fill).to(x.dtype)
+    result[: x.shape[0], : x.shape[1]] = x
+    return result
 
 
 def _movement() -> dict[str, Callable[..., Any]]:
     """Between tiles and tensors that do not depend on who asks."""
 
     def load(
-        x: Value, offset: list[int], shape: list[int], valid_shape: Any = None, **_: Any
+        x: Value,
+        offset: list[int],
+        shape: list[int],
+        valid_shape: Any = None,
+        clamp: bool = False,
+        **_: Any,
     ) -> Value:
-        found = _window(x, offset, valid_shape or shape).clone()
+        extents = _inside(x, offset, shape) if clamp else valid_shape or shape
+        found = _window(x, offset, extents).clone()
         return of_whole(found, (shape[0], shape[1]))
 
     def assemble(x: Value, source: Value, offset: list[int]) -> Value:
@@ -185,13 +212,6 @@ def _movement() -> dict[str, Callable[..., Any]]:
         place = _window(x, offset, list(tile.shape))
         place.copy_(like(torch.add)(place, tile) if atomic else tile)
         return x
-
-    def fillpad(x: Tensor, pad_value: str) -> Tensor:
-        low, high = extremes(x.dtype)
-        result = torch.full(whole_of(x), {"zero": 0, "min": low, "max": high}[pad_value])
-        result = result.to(x.dtype)
-        result[: x.shape[0], : x.shape[1]] = x
-        return result
 
     def put(x: Any, index: tuple[Any, ...], value: Any) -> Any:
         if isinstance(x, list):
@@ -209,7 +229,7 @@ def _movement() -> dict[str, Callable[..., Any]]:
         "load": load,
         "assemble": assemble,
         "store": store,
-        "fillpad": fillpad,
+        "fillpad": _filled,
         "put": put,
         "full": full,
         "create_tile": full,
@@ -218,7 +238,7 @@ def _movement() -> dict[str, Callable[..., Any]]:
             full(shape, dtype, init_value)
         ),
         "read": lambda x, offset: x[tuple(offset)].item(),
-        "tensor": SimpleNamespace(full=full),
+        "tensor": SimpleNamespace(full=full, dim=lambda x, axis: x.shape[axis]),
     }
 
 
@@ -237,7 +257,7 @@ def _shapes() -> dict[str, Callable[..., Any]]:
     ) -> Value:
         dtype = torch.float32 if a.dtype.is_floating_point else torch.int32
         a, b = a.to(dtype), b.to(dtype)
-        result = (a.t() if a_trans else a) @ (b.t() if b_trans else b)
+        result = (a.mT if a_trans else a) @ (b.mT if b_trans else b)
         return result if out_dtype is None else converted(result, out_dtype, "rint")
 
     def matmul_acc(acc: Tensor, *factors: Tensor, init_cond: bool = False, **flags: bool) -> Tensor:
@@ -275,7 +295,8 @@ def _orchestration() -> dict[str, Any]:
 
     def submit(function: Callable[..., Any], *arguments: Any, **_: Any) -> Any:
         with at():
-            return function(*arguments), None
+            results = function(*arguments)
+        return (*results, None) if isinstance(results, tuple) else (results, None)
 
     def spmd_submit(function: Callable[..., Any], *arguments: Any, core_num: int) -> Any:
         result = arguments[-1]
@@ -289,9 +310,23 @@ def _orchestration() -> dict[str, Any]:
             return found.item()
         return memory(found) if in_memory(x) and not state.on_core else found.clone()
 
-    def slice_(x: Value, shape: list[int], offset: list[int], valid_shape: Any = None) -> Value:
+    def slice_(
+        x: Value,
+        shape: list[int],
+        offset: list[int],
+        valid_shape: Any = None,
+        pad_value: str | None = None,
+        drop_dims: list[int] | None = None,
+    ) -> Value:
         found = _window(x, offset, valid_shape or shape)
-        return of_whole(found.clone(), (shape[0], shape[1])) if state.on_core else memory(found)
+        if drop_dims:
+            found = found.squeeze(tuple(drop_dims))
+        if not state.on_core:
+            return memory(found)
+        if valid_shape is None:
+            return found.clone()
+        found = of_whole(found.clone(), tuple(shape))
+        return found if pad_value is None else _filled(found, pad_value)
 
     return {
         "tile": SimpleNamespace(

@@ -38,10 +38,11 @@ def wide(x: Any) -> Any:
 
 
 def like(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Results have the type of the first operand that is a tensor, and wrap in it."""
+    """Results have the type of the widest operand that is a tensor, and wrap in it."""
 
     def apply(*operands: Any) -> Tensor:
-        dtype = next(x.dtype for x in operands if isinstance(x, Tensor))
+        dtypes = [x.dtype for x in operands if isinstance(x, Tensor)]
+        dtype = max(dtypes, key=lambda d: d.itemsize)
         return f(*map(wide, operands)).to(dtype)
 
     return apply

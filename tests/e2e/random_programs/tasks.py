@@ -6,8 +6,6 @@ from choices import Name, Source, literal
 from core_code import CoreCode
 from program_text import AT, ProgramText
 
-LARGE = (96, 1200)
-
 
 class Tasks:
     """Writes statements of the orchestration that use core code."""
@@ -41,7 +39,7 @@ class Tasks:
         if dtype == t.dtypes[0] and t.chance(60):
             t.line(depth + 1, "total = pl.store(a, [0, 0], total, atomic=pl.AtomicType.Add)")
 
-    def step(self, dtype: str, blocks: bool) -> str:
+    def step(self, dtype: str, blocks: bool, outputs: int = 1) -> str:
         """A core function from a tile's rows to a tile's rows, or of blocks of them."""
         t, (r, c) = self.text, self.text.shape
         name = f"step{len(t.functions)}"
@@ -51,16 +49,19 @@ class Tasks:
         height = ("N" if t.dynamic else t.height) if blocks else r
         type_ = t.tensor_type(dtype, height, c)
         in_type = "pl.Tensor" if t.jit and t.chance(50) else type_
-        parameters = f"source: {in_type}, n: pl.Scalar[pl.INT64], out: pl.Out[{in_type}]"
-        t.core_function(name, parameters, type_)
+        outs = ["out", "also"][:outputs]
+        parameters = f"source: {in_type}, n: pl.Scalar[pl.INT64]"
+        parameters += "".join(f", {out}: pl.Out[{in_type}]" for out in outs)
+        t.core_function(name, parameters, type_ if outputs == 1 else f"tuple[{type_}, {type_}]")
         depth = 1 if t.jit else 2
         t.line(depth, f"a = pl.load(source, [{row}, 0], [{r}, {c}])")
-        for _ in range(t.number(1, 3)):
-            t.line(depth, f"a = {self.expressions.bound(source, dtype)}")
-        t.line(depth, "if n > 1:")
-        t.line(depth + 1, f"a = {self.expressions.bound(source, dtype)}")
-        t.line(depth, f"out = pl.store(a, [{row}, 0], out)")
-        t.line(depth, "return out")
+        for out in outs:
+            for _ in range(t.number(1, 3)):
+                t.line(depth, f"a = {self.expressions.bound(source, dtype)}")
+            t.line(depth, f"if n > {t.number(0, 2)}:")
+            t.line(depth + 1, f"a = {self.expressions.bound(source, dtype)}")
+            t.line(depth, f"{out} = pl.store(a, [{row}, 0], {out})")
+        t.line(depth, f"return {', '.join(outs)}")
         t.functions.append("\n".join(t.lines) + "\n\n")
         t.lines = lines
         return t.called(name)
@@ -89,6 +90,38 @@ class Tasks:
             t.line(depth, f"target, _ = pl.submit({step}, {part}, m, target)")
             return
         t.line(depth, f"{step}({part}, m, target)")
+
+    def pair(self, depth: int, counters: list[str]) -> None:
+        """A core function that writes two tensors, one of them new, which another task reads."""
+        t, (r, c), dtype = self.text, self.text.shape, self.text.pick(self.text.dtypes)
+        step, also, target = self.step(dtype, False, 2), t.fresh("also"), t.fresh("target")
+        t.line(depth, f"{also} = pl.create_tensor([{r}, {c}], dtype=pl.{dtype})")
+        t.line(depth, f"from_row, to_row = {t.offset(counters)}, {t.offset(counters)}")
+        t.line(depth, f"{target} = y_{dtype}[to_row : to_row + {r}, :]")
+        arguments = f"x_{dtype}[from_row : from_row + {r}, :], m, {target}, {also}"
+        if t.jit and t.chance(30):
+            arguments = f"x_{dtype}[from_row : from_row + {r}, :], m, also={also}, out={target}"
+        call = f"{step}({arguments})"
+        if t.chance(30):
+            t.line(depth, f"{target}, {also}, _ = pl.submit({step}, {arguments})")
+        else:
+            t.line(depth, f"{target}, {also} = {call}")
+        t.line(depth, f"x_{dtype}[to_row : to_row + {r}, :] = {also}")
+
+    def rows(self, depth: int, counters: list[str]) -> None:
+        """All rows of a tensor, whose number may be known at run time only."""
+        t, (r, c), dtype = self.text, self.text.shape, self.text.pick(self.text.numbers)
+        row = f"r{depth}"
+        t.line(depth, AT)
+        t.line(depth + 1, f"for {row} in pl.range(0, x_{dtype}.shape[0], {r}):")
+        left = t.pick([f"x_{dtype}.shape[0]", f"pl.tensor.dim(x_{dtype}, 0)"])
+        t.line(depth + 2, f"left = pl.min({r}, {left} - {row})")
+        where = t.pick([f"valid_shape=[left, {c}]", "clamp=True"])
+        t.line(depth + 2, f"a = pl.load(x_{dtype}, [{row}, 0], [{r}, {c}], {where})")
+        source = Source((r, c), [Name("a", dtype)], [*counters, row])
+        for _ in range(t.number(1, 2)):
+            t.line(depth + 2, f"a = {self.core.regions.step(source, dtype)}")
+        t.line(depth + 2, f"y_{dtype} = pl.store(a, [{row}, 0], y_{dtype})")
 
     def view(self, depth: int, counters: list[str]) -> None:
         """Tasks over views of one tile's rows, which may be views of views."""
@@ -154,18 +187,6 @@ class Tasks:
         row = t.offset(counters)
         place = f"y_{dtype} = pl.assemble(y_{dtype}, {one}[0:{r}, :], [{row}, 0])"
         t.line(depth + 1, place)
-
-    def whole(self, depth: int, counters: list[str]) -> None:
-        """A tensor that is larger than the chip's memory."""
-        t = self.text
-        source = Source(LARGE, [Name("v", "FP32")], tensors=True)
-        t.line(depth, AT)
-        t.line(depth + 1, "v = large[:, :]")
-        ways = [self.expressions.binary, self.expressions.by_row, self.expressions.by_column]
-        for _ in range(t.number(1, 2)):
-            e = t.pick([*ways, self.expressions.unary])(source, "FP32", 1)
-            t.line(depth + 1, f"v = pl.minimum(pl.maximum({e.text}, -8.0), 8.0)")
-        t.line(depth + 1, "large[:] = v")
 
     def element(self, depth: int, counters: list[str]) -> None:
         """One element, changed by the orchestration."""

@@ -42,12 +42,12 @@ def inputs(tried: RandomProgram, seed: int, more: int, special: bool) -> list[to
     """Whole numbers, in `more` rows than necessary where any number will do."""
     generator = torch.Generator().manual_seed(seed)
     values = []
-    for name, dtype, (height, width) in tried.tensors:
-        shape = (tried.rows + more if height is None else height, width)
+    for name, dtype, extents in tried.tensors:
+        shape = [tried.rows + more if extent is None else extent for extent in extents]
         if name in INEXACT:
             values.append((torch.randn(shape, generator=generator) * 2).to(DTYPES[dtype]))
             continue
-        low = -LIMIT if is_float(dtype) or name in ("total", "square") else -100
+        low = -LIMIT if is_float(dtype) or name in ("total", "square", "cube", "edge") else -100
         value = torch.randint(low, 1 - low, shape, generator=generator)
         if dtype == "BOOL":
             value = value > 0
