@@ -48,6 +48,29 @@ def translation_options(arch: str) -> tuple[str, ...]:
     return (f"--pto-arch={arch}", "--pto-level=level3", "--enable-insert-sync")
 
 
+def translate(
+    assembler: Path,
+    text: str,
+    output: str,
+    arch: str,
+    *,
+    directory: Path,
+    environ: Mapping[str, str],
+    timeout: float,
+) -> None:
+    """Translate the file `text` of `directory` into `output` there; `timeout` is in seconds.
+
+    Both are plain names, so that no directory can enter the assembler's output. Raises ToolError.
+    """
+    run_tool(
+        [str(assembler), text, "-o", output, *translation_options(arch)],
+        cwd=directory,
+        environ=environ,
+        timeout=timeout,
+        stage="ptoas",
+    )
+
+
 def refusal(path: str, environ: Mapping[str, str], project_root: str) -> str | None:
     """Why the assembler at `path` cannot be used, or None. It runs in `project_root`, and writes
     nothing."""

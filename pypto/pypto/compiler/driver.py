@@ -33,10 +33,8 @@ from pypto.runtime.compiled_meta import CompiledMeta
 from pypto.runtime.debug.run_script import RUN_SCRIPT, run_script
 from pypto.runtime.directory_kind import CHILDREN
 from pypto.runtime.kernel_config import KernelConfig, KernelEntry, OrchestrationEntry
-from pypto_toolchains.process import ToolFailed, run_tool
-from pypto_toolchains.ptoas_acceptance import translation_options
-
-STAGE = "ptoas"
+from pypto_toolchains.process import ToolFailed
+from pypto_toolchains.ptoas_acceptance import translate
 
 _NO_PACKAGES: Mapping[ExternalKernel, ExternPackage] = MappingProxyType({})
 
@@ -216,16 +214,15 @@ def _assemble_all(
     directory = staging / "ptoas"
 
     def assemble(kernel: KernelSource) -> None:
-        # Relative names, so that no directory can enter the assembler's output.
-        argv = [str(assembler.path), f"{kernel.name}.pto", "-o", f"{kernel.name}.cpp"]
-        argv += translation_options(target.backend_type.arch)
         try:
-            run_tool(
-                argv,
-                cwd=directory,
+            translate(
+                assembler.path,
+                f"{kernel.name}.pto",
+                f"{kernel.name}.cpp",
+                target.backend_type.arch,
+                directory=directory,
                 environ=assembler.environ,
                 timeout=assembler.timeout,
-                stage=STAGE,
             )
         except ToolFailed as error:
             raise AssemblyFailed(kernel.name, kernel.pto, str(error)) from error

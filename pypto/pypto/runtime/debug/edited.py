@@ -21,11 +21,9 @@ from pypto.runtime.kernel_config import KernelConfig
 from pypto.runtime.whole_file import replace_file
 from pypto_store.layout import MARKER_NAME
 from pypto_toolchains.declared_environment import environment_of_tools
-from pypto_toolchains.process import ToolFailed, compiler_timeout, run_tool
+from pypto_toolchains.process import ToolFailed, compiler_timeout
 from pypto_toolchains.ptoas import PtoasNotFound, select_ptoas
-from pypto_toolchains.ptoas_acceptance import translation_options
-
-STAGE = "ptoas"
+from pypto_toolchains.ptoas_acceptance import translate
 
 # The function's parameters, as the assembler writes them.
 _PARAMETERS = re.compile(r"\bAICORE\s+void\s+\w+\s*(\([^)]*\))")
@@ -96,12 +94,14 @@ def _spliced(build: Path, text: Path, environ: Mapping[str, str]) -> list[Path]:
     output = text.with_name(f".{text.stem}.{os.getpid()}.cpp")
     try:
         try:
-            run_tool(
-                [str(assembler), text.name, "-o", output.name, *translation_options(arch)],
-                cwd=text.parent,
+            translate(
+                Path(assembler),
+                text.name,
+                output.name,
+                arch,
+                directory=text.parent,
                 environ=environ,
                 timeout=compiler_timeout(environ),
-                stage=STAGE,
             )
         except ToolFailed as error:
             raise ArtifactError(f"{text} was rejected: {error}") from error
