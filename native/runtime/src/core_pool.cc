@@ -27,12 +27,14 @@ void poll_caller(CoreContext* context) {
   }
 }
 
-// A kernel may change its arguments, so each block gets them anew.
+// A kernel may change its arguments, so each block gets them anew. The tensors are the context's.
 void run_block(const KernelFunction& kernel, const Task& task, uint32_t sub_block_id, int64_t block,
                CoreContext& context) {
   int64_t args[kKernelArgSlots];
   const size_t tensors = task.tensors.size();
-  for (size_t i = 0; i < tensors; ++i) args[i] = reinterpret_cast<int64_t>(&task.tensors[i]);
+  for (size_t i = 0; i < tensors; ++i) {
+    args[i] = reinterpret_cast<int64_t>(context.tensors[i]);
+  }
   for (size_t i = 0; i < task.scalars.size(); ++i) {
     args[tensors + i] = static_cast<int64_t>(task.scalars[i]);
   }
@@ -277,7 +279,14 @@ void CorePool::execute(Lock& lock, Core& core, const Work& work) {
     RecordedSpan span{};
     if (record != nullptr) span = begin_span(*record, core, work);
     const ChipTensor* tensors[kMaxKernelTensors];
-    for (size_t i = 0; i < task.tensors.size(); ++i) tensors[i] = &task.tensors[i];
+    ChipTensor own[kMaxKernelTensors];
+    for (size_t i = 0; i < task.tensors.size(); ++i) {
+      tensors[i] = &task.tensors[i];
+      if (tensors[i]->core_bytes == 0) continue;
+      own[i] = *tensors[i];
+      own[i].addr += own[i].core_bytes * static_cast<uint64_t>(number_of(core));
+      tensors[i] = &own[i];
+    }
     core.context.tensors = tensors;
     core.context.tensor_count = static_cast<int32_t>(task.tensors.size());
     for (int64_t block = work.first_block; block < work.first_block + work.blocks; ++block) {
@@ -298,6 +307,10 @@ void CorePool::execute(Lock& lock, Core& core, const Work& work) {
     }
   }
   run.complete(lock, work, core);
+}
+
+int64_t CorePool::number_of(const Core& core) const noexcept {
+  return core.type == CoreType::AIC ? core.index : int64_t{options.clusters} + core.index;
 }
 
 void CorePool::cancel(const Lock&, const Run& run) noexcept {

@@ -105,6 +105,9 @@ class CorePool {
   // of the right type is idle.
   bool help(Lock& lock, Run& run, CoreStackHeader& header);
 
+  // How many cores there are, of both types.
+  int64_t core_count() const noexcept { return int64_t{3} * options.clusters; }
+
   // Tells the cores that execute tasks of `run` that it has ended.
   void cancel(const Lock& lock, const Run& run) noexcept;
 
@@ -126,6 +129,8 @@ class CorePool {
   // Takes blocks of the entry for one core, and the entry from its queue when none is left.
   Work take(CoreType type, std::deque<Ready>::iterator entry);
   void execute(Lock& lock, Core& core, const Work& work);
+  // A number below core_count() that no other core has.
+  int64_t number_of(const Core& core) const noexcept;
   bool wake_one(CoreType type);
 
   std::deque<Ready> ready_[kCoreTypes];

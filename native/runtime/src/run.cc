@@ -384,12 +384,17 @@ bool Run::alloc(const TensorCreateInfo* infos, int32_t count, ChipTensor* tensor
     for (uint32_t d = 0; !too_large && d < info.ndims; ++d) {
       too_large = __builtin_mul_overflow(elements, info.shapes[d], &elements);
     }
-    const uint64_t bytes = elements * dtype_bytes(info.dtype);
-    if (too_large || bytes > static_cast<uint64_t>(pool_.options.heap_bytes)) {
+    uint64_t bytes = elements * dtype_bytes(info.dtype);
+    const auto heap = static_cast<uint64_t>(pool_.options.heap_bytes);
+    tensor.size = bytes;
+    if (info.per_core && !too_large && bytes <= heap) {
+      tensor.core_bytes = std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+      bytes = tensor.core_bytes * static_cast<uint64_t>(pool_.core_count());
+    }
+    if (too_large || bytes > heap) {
       report_fatal("create_tensor", "a tensor is larger than the run's heap");
       return false;
     }
-    tensor.size = bytes;
     tensor.owner_task_id = -1;
     tensor.ndims = static_cast<uint8_t>(info.ndims);
     tensor.dtype = info.dtype;

@@ -70,11 +70,29 @@ void kernel_together(int64_t* args) {
   if (inside < args[1]) inside = -1000;
 }
 
+// args: x, scratch, need. Fills the scratch with what no other kernel that runs at the same time
+// has, waits until `need` of these have, and counts itself if all of it is still there.
+std::atomic<int64_t> filled = 0;
+std::atomic<int64_t> kept = 0;
+void kernel_scratch(int64_t* args) {
+  const auto* scratch = reinterpret_cast<ChipTensor*>(args[1]);
+  const auto mine = static_cast<int32_t>(reinterpret_cast<uintptr_t>(local(args).core));
+  auto* const first = tensor_data<int32_t>(scratch);
+  for (int64_t i = 0; i < scratch->extent; ++i) first[i] = mine;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  ++filled;
+  while (filled < args[2] && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  bool whole = filled >= args[2];
+  for (int64_t i = 0; i < scratch->extent; ++i) whole = whole && first[i] == mine;
+  if (whole) ++kept;
+}
+
 const std::vector<KernelFunction> kKernels = {
-    {kernel_count, 0, CoreType::AIV}, {kernel_count, 1, CoreType::AIC},
-    {kernel_fault, 2, CoreType::AIV}, {kernel_meet, 3, CoreType::AIV},
-    {kernel_meet, 4, CoreType::AIC},  {kernel_stage, 5, CoreType::AIV},
-    {kernel_stage, 6, CoreType::AIC}, {kernel_together, 7, CoreType::AIV},
+    {kernel_count, 0, CoreType::AIV},   {kernel_count, 1, CoreType::AIC},
+    {kernel_fault, 2, CoreType::AIV},   {kernel_meet, 3, CoreType::AIV},
+    {kernel_meet, 4, CoreType::AIC},    {kernel_stage, 5, CoreType::AIV},
+    {kernel_stage, 6, CoreType::AIC},   {kernel_together, 7, CoreType::AIV},
+    {kernel_scratch, 8, CoreType::AIV}, {kernel_scratch, 9, CoreType::AIC},
 };
 
 struct Setting {
@@ -291,6 +309,50 @@ void manual_scopes_order_only_what_is_declared() {
   }
 }
 
+// A task of so many blocks on vector cores at once, or, for 0, one on all cores of a cluster.
+void scratch_program(const ChipTaskArgs& args) {
+  const auto blocks = static_cast<int64_t>(args.scalar(0));
+  const uint32_t shape[] = {7, 5};
+  const auto made = alloc_tensors(TensorCreateInfo(shape, 2, DType::INT32, false, true));
+  CoreTaskArgs task = task_of(args, blocks == 0 ? 1 : blocks);
+  task.add_inout(made.get_ref(0));
+  task.add_scalar(blocks == 0 ? int64_t{3} : blocks);
+  if (blocks == 0) {
+    rt_submit_task(MixedKernels{.aic = 9, .aiv0 = 8, .aiv1 = 8}, task);
+  } else {
+    rt_submit_aiv_task(8, task);
+  }
+}
+
+void each_core_has_a_copy() {
+  for (const Setting& setting : settings()) {
+    CorePool pool(setting.options);
+    std::vector<int32_t> x(16);
+    for (const int64_t blocks : {int64_t{0}, int64_t{2} * setting.options.clusters}) {
+      filled = kept = 0;
+      run(pool, setting.kind, scratch_program, x, blocks);
+      CHECK(kept == (blocks == 0 ? 3 : blocks));
+    }
+  }
+}
+
+// All copies count as memory of the run.
+void copies_take_room() {
+  for (Setting setting : settings()) {
+    setting.options.heap_bytes = 1024;  // the three copies of one cluster take 576
+    CorePool pool(setting.options);
+    std::vector<int32_t> x(16);
+    if (setting.options.clusters == 1) {
+      filled = kept = 0;
+      run(pool, setting.kind, scratch_program, x, 2);
+      CHECK(kept == 2);
+      continue;
+    }
+    CHECK(fault_of(pool, setting.kind, scratch_program, x, 2).message ==
+          "a tensor is larger than the run's heap");
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -302,5 +364,7 @@ int main() {
   a_fault_of_one_block_ends_all();
   an_interrupt_ends_all_blocks();
   manual_scopes_order_only_what_is_declared();
+  each_core_has_a_copy();
+  copies_take_room();
   return test::result();
 }

@@ -10,6 +10,7 @@ from pypto.codegen.dispatch import Dispatch
 from pypto.codegen.orchestration_operations import write_op
 from pypto.codegen.orchestration_text import OrchestrationText
 from pypto.codegen.scheduling import schedule_lines
+from pypto.codegen.scratch import scratch_tensors
 from pypto.ir.errors import CompileError
 from pypto.ir.nodes import (
     Call,
@@ -71,8 +72,10 @@ class _Writer:
         self._dispatches = dispatches
         self._text = OrchestrationText()
         self._tasks = 0
+        self._scratch: frozenset[Var] = frozenset()
 
     def entry(self, function: Function, abi: KernelAbi) -> list[str]:
+        self._scratch = scratch_tensors(self._program, function)
         if not abi.parameters:
             self._text.line("(void)orch_args;")
         for index, var in enumerate(abi.tensors):
@@ -98,7 +101,7 @@ class _Writer:
         for stmt in body:
             match stmt:
                 case Op():
-                    write_op(self._text, stmt)
+                    write_op(self._text, stmt, per_core=stmt.result in self._scratch)
                 case Call():
                     self._write_call(stmt)
                 case For():

@@ -11,8 +11,11 @@ from pypto.ir.nodes import Const, Op, ScalarType, TensorType, Var
 from pypto.ir.ops import OPS
 
 
-def write_op(text: OrchestrationText, op: Op) -> None:
-    """Write one operation; CompileError for one that stands on a core alone."""
+def write_op(text: OrchestrationText, op: Op, *, per_core: bool) -> None:
+    """Write one operation; CompileError for one that stands on a core alone.
+
+    Of a tensor that it creates, each core has a copy where ``per_core`` holds.
+    """
     if op.op == "array.write":
         _write_array(text, op)
         return
@@ -34,7 +37,7 @@ def write_op(text: OrchestrationText, op: Op) -> None:
         case "tensor.read" | "tensor.write":
             _element(text, op)
         case "tensor.create":
-            _create(text, op)
+            _create(text, op, per_core=per_core)
         case "tensor.reshape":
             _reshape(text, op)
         case "tensor.view":
@@ -90,7 +93,7 @@ def _write_array(text: OrchestrationText, op: Op) -> None:
     text.line(f"{element(array, index, text.value)} = {text.value(value)};")
 
 
-def _create(text: OrchestrationText, op: Op) -> None:
+def _create(text: OrchestrationText, op: Op, *, per_core: bool) -> None:
     assert op.result is not None and isinstance(op.result.type, TensorType)
     text.at(op.span)
     name, type_ = text.new("t", op.result), op.result.type
@@ -101,11 +104,13 @@ def _create(text: OrchestrationText, op: Op) -> None:
     ]
     text.line(f"const uint32_t {name}_shape[] = {{{', '.join(extents)}}};")
     dtype = type_.dtype.constant_name
-    manual = ", true" if op.attrs.get("manual_dep") else ""
-    text.line(
-        f"const auto {name}_memory = alloc_tensors("
-        f"TensorCreateInfo({name}_shape, {len(extents)}, DType::{dtype}{manual}));"
-    )
+    info = [f"{name}_shape", str(len(extents)), f"DType::{dtype}"]
+    manual = bool(op.attrs.get("manual_dep"))
+    if per_core:
+        info += ["true" if manual else "false", "true"]
+    elif manual:
+        info.append("true")
+    text.line(f"const auto {name}_memory = alloc_tensors(TensorCreateInfo({', '.join(info)}));")
     text.line(f"const ChipTensor& {name} = {name}_memory.get_ref(0);")
     if (init := op.attrs.get("init_value")) is not None:
         assert isinstance(init, bool | int | float)

@@ -37,7 +37,8 @@ namespace pypto_rt {
 //   3  a task runs on up to three cores (submit takes MixedKernels); sub_block_id
 //   4  tasks in blocks, tensors to dump, manual scopes
 //   5  single elements are read and written by the orchestration, which waits for tasks
-inline constexpr uint32_t kAbiVersion = 5;
+//   6  a tensor may have a copy for each core, of which a kernel finds its own
+inline constexpr uint32_t kAbiVersion = 6;
 inline constexpr int kMaxKernelTensors = 32;
 inline constexpr int kMaxKernelScalars = 16;
 inline constexpr int kLocalContextSlot = 48;
@@ -83,7 +84,8 @@ constexpr uint32_t dtype_bytes(DType dtype) noexcept {
 }
 
 // A tensor, or a strided window of one, in global memory. `addr`/`size` name the whole buffer in
-// bytes; `start_offset`, `shapes` and `strides` (elements) name the window inside it.
+// bytes; `start_offset`, `shapes` and `strides` (elements) name the window inside it. Of a tensor
+// of which every core has a copy, a kernel sees its own core's.
 struct alignas(64) ChipTensor {
   uint64_t addr;
   uint64_t size;
@@ -98,7 +100,8 @@ struct alignas(64) ChipTensor {
   uint32_t shapes[kMaxDims];
   int64_t extent;  // elements from the first of the window to its last, inclusive
   int64_t strides[kMaxDims];
-  uint64_t reserved[2];
+  uint64_t core_bytes;  // from one core's copy to the next; 0: all cores share the only one
+  uint64_t reserved;
 
   // A window of this window: `shape` and `offset` have ndims entries. Out of range is fatal to the
   // run. Defined for orchestration code only.

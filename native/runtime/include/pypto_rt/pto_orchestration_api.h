@@ -31,16 +31,20 @@ struct MixedKernels {
   int32_t aiv1 = -1;
 };
 
-// A tensor the run shall allocate. Contents are undefined until a task writes them.
+// A tensor the run shall allocate. Contents are undefined until a task writes them. With `per_core`
+// every core has a copy, so that the blocks of one task do not meet in it; what a block leaves
+// there, no other task or block may count on.
 struct TensorCreateInfo {
   uint32_t shapes[kMaxDims];
   uint32_t ndims;
   DType dtype;
   bool manual_dep;
+  bool per_core;
 
   TensorCreateInfo() = default;
-  TensorCreateInfo(const uint32_t* shape, uint32_t dims, DType type, bool manual = false) noexcept
-      : shapes{}, ndims(dims), dtype(type), manual_dep(manual) {
+  TensorCreateInfo(const uint32_t* shape, uint32_t dims, DType type, bool manual = false,
+                   bool each_core = false) noexcept
+      : shapes{}, ndims(dims), dtype(type), manual_dep(manual), per_core(each_core) {
     for (uint32_t i = 0; i < dims && i < kMaxDims; ++i) shapes[i] = shape[i];
   }
 };

@@ -24,6 +24,7 @@ from pypto.ir.nodes import (
     Var,
 )
 from pypto.ir.passes.aliases import Roots
+from pypto.ir.passes.block_results import with_results_stored
 from pypto.ir.passes.lower_scope import ScopeLowering
 from pypto.ir.passes.rewrite import reads, walk, with_bodies
 from pypto.ir.passes.target import TargetLimits
@@ -42,8 +43,10 @@ def tile_tensor_operations(program: Program, target: TargetLimits) -> Program:
     functions: dict[str, Function] = {}
     workspaces: dict[str, Sequence[Op]] = {}
     for name, function in program.functions.items():
-        total = Counter(reads(function.body))
         partly = partly_valid(function.body)
+        if function.func_type is not FunctionKind.INCORE:
+            function = replace(function, body=with_results_stored(function.body, partly))
+        total = Counter(reads(function.body))
         tiling = _Tiling(total, _Memory(program, function.body), partly, target)
         if function.func_type is not FunctionKind.INCORE:
             functions[name] = replace(function, body=tiling.of_scopes(function.body))
