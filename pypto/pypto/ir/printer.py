@@ -231,8 +231,10 @@ class _Printer:
                 yield f"return {self.operands(values)}".rstrip()
 
     def op(self, op: Op) -> str:
-        # Where every operand is a number, plain numbers would be computed with at once.
+        # Where every operand is a number, plain numbers would be computed with at once; a plain
+        # number of bits that a type does not have would be refused as a mistake.
         exact = all(isinstance(operand, Const) for operand in op.operands)
+        exact = exact or op.op == "scalar.shl" or op.op == "scalar.shr"
         texts = [
             spelled_const(operand, exact=exact and op.op.startswith("scalar."))
             if isinstance(operand, Const)

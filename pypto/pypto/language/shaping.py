@@ -26,7 +26,7 @@ def slice(
 
     ``valid_shape`` limits what is read, as ``clamp`` does to what lies inside ``x``; the rest
     holds ``pad_value``. Extents are constants, offsets and ``valid_shape`` may be run-time values.
-    On a core only.
+    Outside a core it is a part of the same memory, as ``x[a:b]`` is, and has no ``pad_value``.
 
     Without ``pad_value``, what was read is the valid region of the slice and of what is computed of
     it: what is around it is undefined until :func:`fillpad` fills it, reductions do not count it

@@ -249,7 +249,7 @@ WRONG = {
     "floor a tensor": ("x // 2", errors.UnsupportedFeatureError, "'//' does not work on tiles"),
     "matmul of numbers": ("2 @ 3", errors.UnsupportedFeatureError, "'@' does not work on 2"),
     "matmul with a number": ("x @ 3", errors.ParserTypeError, "takes two tiles or two tensors"),
-    "compare a tensor": ("x < 3", errors.ParserTypeError, "must be a number or a scalar"),
+    "compare a tensor": ("x < 3", errors.UnsupportedFeatureError, "write pl.cmp(x, y, cmp_type=2)"),
     "add a string": ("n + 's'", errors.ParserTypeError, "must be a number or a scalar, not 's'"),
     "format": ("f'{n:3}'", errors.UnsupportedFeatureError, "formats in an f-string"),
     "bytes": ("b'x'", errors.UnsupportedFeatureError, "the literal b'x'"),

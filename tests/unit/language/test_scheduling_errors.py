@@ -28,6 +28,11 @@ def orchestration(text):
 AT = "with pl.at(level=pl.Level.CORE_GROUP"
 
 CASES = {
+    "a role": (
+        AT + ", role=@@'worker'):\n    y[:] = x",
+        errors.ParserTypeError,
+        "pl.at: role must be None, not 'worker': a block of one core group has no other",
+    ),
     "no number of blocks": (
         "with @@pl.spmd():\n    helper(x, y)",
         errors.ParserTypeError,

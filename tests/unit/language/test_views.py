@@ -104,10 +104,16 @@ WRONG = {
                 "pl.slice: offset needs 2 entries for a tensor fp32[64, 64], got 3"),
     "drop": ("v = pl.slice(x, [8, 8], [0, 0], drop_dims=[0])", errors.InvalidOperationError,
              "pl.slice: cannot drop axis 0 of a part of [8, 8]"),
-    "valid": ("v = pl.slice(x, [8, 8], [0, 0], valid_shape=[4, 4])", errors.ParserTypeError,
-              "pl.slice: valid_shape says how much of a copy is filled, but outside a core"),
-    "clamp": ("v = pl.slice(x, [8, 8], [60, 0], clamp=True)", errors.ParserTypeError,
-              "pl.slice: clamp says how much of a copy is filled, but outside a core"),
+    "valid": ("v = pl.slice(x, [8, 8], [0, 0], valid_shape=[9, 4])", errors.ParserTypeError,
+              "pl.slice: valid_shape[0] is 9, outside 0 to 8"),
+    "valid axes": ("v = pl.slice(x, [8, 8], [0, 0], valid_shape=[1, 2, 3])",
+                   errors.ParserTypeError, "pl.slice: valid_shape needs 2 extents, got 3"),
+    "clamp": ("v = pl.slice(x, [n, 8], [60, 0], clamp=True)", errors.ParserTypeError,
+              "pl.slice: shape[0] must be an int known when the kernel is compiled, as only a"),
+    "pad": ("v = pl.slice(x, [8, 8], [0, 0], pad_value=0)", errors.ParserTypeError,
+            "pl.slice: pad_value fills a copy, but outside a core a slice names a part of the"),
+    "declared": ("v = pl.slice(x, [8, 8], [0, 0], valid_shape=[4, 4])[0:9]",
+                 errors.InvalidOperationError, "takes elements 0 to 9 of axis 0, which has 8"),
     "past": ("v = x[60:][0:8]", errors.InvalidOperationError,
              "pl.slice: takes elements 0 to 8 of axis 0, which has 4: out of range"),
     "past moved": ("v = x[n : n + 65]", errors.InvalidOperationError,
@@ -151,7 +157,11 @@ def test_a_wrong_part_is_refused_at_its_line(lang, tmp_path, name):
         ("16 * i + n : n + 16 * (i + 1) - 4", 12),
         ("i : 8 + i", 8),
         ("n : n + 4", 4),
-        ("i * n : i * n + 8", None),
+        ("i * n : i * n + 8", 8),
+        ("t[1] * 4 : t[1] * 4 + 8", 8),
+        ("t[1] * 4 : (t[1] + 2) * 4", 8),
+        ("t[1] : t[0] + 8", None),
+        ("i * n : n * i + 8", None),
         ("i * 2 : i * 3", None),
         ("s : s + 4", None),  # a short number may wrap in between
         ("0:n", None),
@@ -159,7 +169,7 @@ def test_a_wrong_part_is_refused_at_its_line(lang, tmp_path, name):
 )
 def test_extents_that_do_not_depend_on_the_run_are_known(lang, tmp_path, region, extent):
     text = (
-        "def kernel(x: pl.Tensor, i: pl.INDEX, n: pl.INT32, s: pl.INT16):\n"
+        "def kernel(x: pl.Tensor, i: pl.INDEX, n: pl.INT32, s: pl.INT16, t: pl.Tensor):\n"
         f"    part = x[{region}]\n"
         "    x[0:1] = part[0:1]\n"
     )
@@ -168,5 +178,5 @@ def test_extents_that_do_not_depend_on_the_run_are_known(lang, tmp_path, region,
     names = {"pl": pl}
     exec(compile(text, str(path), "exec"), names)
     types = {"x": lang.tensor(64, 64), "i": pl.INDEX, "n": INT32, "s": pl.INT16}
-    program = lang.parse(names["kernel"], **types)
+    program = lang.parse(names["kernel"], **types, t=lang.tensor(2, dtype=INT32))
     assert views(program)[0].attrs["shape"] == (extent, 64)

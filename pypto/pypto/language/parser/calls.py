@@ -7,11 +7,12 @@ import builtins
 import functools
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 from types import FunctionType, MappingProxyType
 
 from pypto.ir.dtypes import FP32, INDEX
 from pypto.ir.nodes import Const, Var
-from pypto.language import array, markers, scheduling
+from pypto.language import array, markers, scheduling, shaping
 from pypto.language import functions as language
 from pypto.language.parser.arrays import ARRAYS
 from pypto.language.parser.assigning import ASSIGNING
@@ -29,6 +30,7 @@ from pypto.language.parser.invoke import call_kernel_function
 from pypto.language.parser.masks import MASKS
 from pypto.language.parser.matrices import MATRICES
 from pypto.language.parser.movement import MOVEMENT
+from pypto.language.parser.partial import on_core
 from pypto.language.parser.scalars import absolute_scalar, fold, named_scalar, scalar_operand
 from pypto.language.parser.scheduling import SCHEDULING, kernel_of
 from pypto.language.parser.signature import marker_value
@@ -52,6 +54,12 @@ HANDLERS: Mapping[object, Handler] = MappingProxyType(
     }
 )
 
+# Those that compute with whole tensors.
+_COMPUTING = frozenset(callee for calls in (COMPUTE, MASKS, MATRICES) for callee in calls) | {
+    shaping.reshape,
+    language.assign,
+}
+
 
 def call(frame: Frame, node: ast.Call, hint: str = "") -> Value:
     """The value of a call expression."""
@@ -67,6 +75,9 @@ def call(frame: Frame, node: ast.Call, hint: str = "") -> Value:
         return call_kernel_function(frame, kernel, node, args, keywords, hint, request=request)
     if isinstance(callee, FunctionType) and callee in HANDLERS:
         site = call_site(frame, node, callee, hint)
+        if callee in _COMPUTING:
+            values = {k: on_core(frame, v, site.at(k)) for k, v in site.values.items()}
+            site = replace(site, values=values)
         return HANDLERS[callee](site)
     if is_pure(callee):
         return _call_pure(frame, node, callee, hint)

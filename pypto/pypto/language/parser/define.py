@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from pypto.ir.nodes import (
     Direction,
@@ -25,13 +26,18 @@ from pypto.language.source import Argument, ConstValue, FunctionSource
 
 
 def define_function(
-    builder: Builder, source: FunctionSource, arguments: Mapping[str, Argument]
+    builder: Builder,
+    source: FunctionSource,
+    arguments: Mapping[str, Argument],
+    declared: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
 ) -> str:
     """The name, in the program, of a function for the given argument types.
 
-    Equal types and constants share one function.
+    Equal types and constants share one function. ``declared`` gives, for arguments that are valid
+    in part, the extents that they were asked for with.
     """
-    key = (source, *((name, _key(argument)) for name, argument in arguments.items()))
+    types = ((name, _key(argument)) for name, argument in arguments.items())
+    key = (source, *types, tuple(declared.items()))
     if key in builder.specializations:
         return builder.specializations[key]
     name, count = source.name, 0
@@ -41,7 +47,7 @@ def define_function(
     if source.external is not None:
         function = declare_external(builder, source, name, arguments)
     else:
-        function = _parse(builder, source, name, arguments)
+        function = _parse(builder, source, name, arguments, declared)
     builder.specializations[key] = name
     builder.functions[name] = function
     return name
@@ -55,7 +61,11 @@ def _key(argument: Argument) -> object:
 
 
 def _parse(
-    builder: Builder, source: FunctionSource, name: str, arguments: Mapping[str, Argument]
+    builder: Builder,
+    source: FunctionSource,
+    name: str,
+    arguments: Mapping[str, Argument],
+    declared: Mapping[str, tuple[int, ...]],
 ) -> Function:
     values = Values()
     env: dict[str, object] = {}
@@ -69,6 +79,8 @@ def _parse(
         values.params.append(Param(var, param.direction))
         if isinstance(argument, TensorType):
             values.memory.add(var)
+        if param.name in declared:
+            values.declared[var] = declared[param.name]
     if source.strict_ssa:
         check_single_assignment(annotation_frame(source))
     frame = Frame(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeGuard
 
@@ -11,16 +11,42 @@ from pypto.ir.dtypes import BOOL, FP32, INT16, INT32, INT64, DataType
 from pypto.ir.nodes import AttrValue, Dim, Operand, TensorType, TileType, Var
 from pypto.ir.ops import OPS
 from pypto.language.parser.diagnostics.exceptions import (
+    ParserError,
     ParserTypeError,
     UnsupportedFeatureError,
 )
 from pypto.language.parser.folding import SYMBOLS
 from pypto.language.parser.frame import Frame
-from pypto.language.parser.scalars import coerce, scalar_operand
+from pypto.language.parser.scalars import check_shift, coerce, scalar_operand
 from pypto.language.parser.values import Value, is_tensor, is_tile, literal, show_value
 
 _OPERATORS: Mapping[type[ast.operator], str] = MappingProxyType(
     {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
+)
+
+# What to write in the place of an operator that tiles and tensors do not have.
+_REMEDIES: Mapping[type[ast.AST], str] = MappingProxyType(
+    {
+        ast.Pow: "write pl.mul(x, x) for a square, and pl.exp(pl.mul(pl.log(x), y)) for other "
+        "powers of what is positive",
+        ast.FloorDiv: "write pl.div(x, y), which rounds whole numbers towards zero",
+        ast.Mod: "write pl.fmod(x, y), whose result has the sign of x",
+        ast.BitAnd: "write pl.and_(x, y)",
+        ast.BitOr: "write pl.or_(x, y)",
+        ast.BitXor: "write pl.xor(x, y)",
+        ast.LShift: "write pl.shl(x, y)",
+        ast.RShift: "write pl.shr(x, y)",
+        ast.Invert: "write pl.not_(x)",
+        ast.Eq: "write pl.cmp(x, y, cmp_type=0), which gives a mask",
+        ast.NotEq: "write pl.cmp(x, y, cmp_type=1), which gives a mask",
+        ast.Lt: "write pl.cmp(x, y, cmp_type=2), which gives a mask",
+        ast.LtE: "write pl.cmp(x, y, cmp_type=3), which gives a mask",
+        ast.Gt: "write pl.cmp(x, y, cmp_type=4), which gives a mask",
+        ast.GtE: "write pl.cmp(x, y, cmp_type=5), which gives a mask",
+        ast.And: "write pl.and_(x, y)",
+        ast.Or: "write pl.or_(x, y)",
+        ast.Not: "write pl.cmp(x, 0), which gives a mask",
+    }
 )
 
 
@@ -40,12 +66,20 @@ def on_shaped(
     """A Python operator of which at least one side is a tile or a tensor."""
     name = _OPERATORS.get(type(operator))
     if name is None:
-        raise frame.error(
-            UnsupportedFeatureError,
-            node,
-            f"{SYMBOLS[type(operator)]!r} does not work on tiles and tensors",
-        )
+        raise missing_operator(frame, operator, node)
     return elementwise(frame, name, left, right, node, hint)
+
+
+def missing_operator(frame: Frame, operator: ast.AST, node: ast.AST) -> ParserError:
+    """The error, to be raised by the caller, of an operator that tiles and tensors do not have."""
+    words: Mapping[type[ast.AST], str] = {**SYMBOLS, ast.And: "and", ast.Or: "or"}
+    symbol = words[type(operator)]
+    remedy = _REMEDIES.get(type(operator))
+    return frame.error(
+        UnsupportedFeatureError,
+        node,
+        f"{symbol!r} does not work on tiles and tensors{f'; {remedy}' if remedy else ''}",
+    )
 
 
 def elementwise(
@@ -95,6 +129,8 @@ def with_scalar(
     what = f"the scalar beside {show_value(shaped)}"
     operand = scalar_operand(frame, scalar, node, what)
     typed = coerce(frame, operand, element(shaped), node, what)
+    if form in ("shls", "shrs"):
+        check_shift(frame, scalar, element(shaped), node, f"pl.{form[:-1]}")
     return frame.emit(f"{family(shaped)}.{form}", [shaped, typed], node, hint=hint, attrs=attrs)
 
 
@@ -176,6 +212,44 @@ def _crossed(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[int, int] | None:
     return (rows, cols) if fits and isinstance(rows, int) and isinstance(cols, int) else None
 
 
+def broadcast(frame: Frame, values: Sequence[Var], node: ast.AST) -> list[Var]:
+    """Matrices repeated to the shape that they make together, where they make one.
+
+    A tensor of one axis is a row beside matrices. Values that do not fit stay as they are: the
+    operation says what is wrong with them.
+    """
+    ranks = [len(_extents(value)) for value in values]
+    if 2 not in ranks or any(is_tile(value) != is_tile(values[0]) for value in values):
+        return list(values)
+    rows = [
+        _as_row(frame, value, node) if rank == 1 and isinstance(_extents(value)[0], int) else value
+        for value, rank in zip(values, ranks, strict=True)
+    ]
+    shapes = [_extents(value) for value in rows]
+    if any(len(shape) != 2 for shape in shapes) or len(set(shapes)) == 1:
+        return rows
+    whole = tuple(next((s[axis] for s in shapes if s[axis] != 1), 1) for axis in (0, 1))
+    if any(shape[axis] not in (1, whole[axis]) for shape in shapes for axis in (0, 1)):
+        return rows
+    return [_spread(frame, value, whole, node) for value in rows]
+
+
+def _extents(value: Var) -> tuple[Dim, ...]:
+    assert isinstance(value.type, TensorType | TileType)
+    return value.type.shape
+
+
+def _spread(frame: Frame, value: Var, shape: tuple[Dim, ...], node: ast.AST) -> Var:
+    """A value repeated to a shape along its axes of one element."""
+    rows, cols = shape
+    have = _extents(value)
+    if not isinstance(rows, int) or not isinstance(cols, int) or have == shape:
+        return value
+    if have == (1, 1) and rows != 1 and cols != 1:
+        value = _repeated(frame, value, (1, cols), node)
+    return _repeated(frame, value, (rows, cols), node)
+
+
 def _repeated(frame: Frame, value: Var, shape: tuple[int, int], node: ast.AST) -> Var:
     """A column or a row repeated to a shape."""
     attrs: dict[str, AttrValue] = {
@@ -184,8 +258,7 @@ def _repeated(frame: Frame, value: Var, shape: tuple[int, int], node: ast.AST) -
         "value": literal(0, element(value)).value,
     }
     whole = frame.emit(f"{family(value)}.full", [], node, attrs=attrs)
-    assert isinstance(value.type, TensorType | TileType)
-    form = "row_expand" if value.type.shape[1] == 1 else "col_expand"
+    form = "row_expand" if _extents(value)[0] == shape[0] else "col_expand"
     return frame.emit(f"{family(value)}.{form}", [whole, value], node, hint=value.name)
 
 

@@ -18,9 +18,16 @@ from pypto.language.parser.diagnostics.exceptions import (
     UnsupportedFeatureError,
 )
 from pypto.language.parser.elements import read_element
-from pypto.language.parser.elementwise import matrix_product, negated, on_shaped
+from pypto.language.parser.elementwise import (
+    is_shaped,
+    matrix_product,
+    missing_operator,
+    negated,
+    on_shaped,
+)
 from pypto.language.parser.folding import BINARY, COMPARE, MAX_BITS, SYMBOLS, UNARY
 from pypto.language.parser.frame import Frame, did_you_mean
+from pypto.language.parser.partial import declared_shape, on_core
 from pypto.language.parser.scalars import (
     binary_scalar,
     condition_operand,
@@ -52,7 +59,10 @@ def evaluate(frame: Frame, node: ast.expr, hint: str = "") -> Value:
             node,
             f"{_NAMES.get(type(node), type(node).__name__)} cannot be used in a kernel",
         )
-    value = handler(frame, node, hint)
+    return _bounded(frame, node, handler(frame, node, hint))
+
+
+def _bounded(frame: Frame, node: ast.expr, value: Value) -> Value:
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise frame.error(
             InvalidOperationError,
@@ -104,7 +114,8 @@ def _shaped_attribute(frame: Frame, base: Var, node: ast.Attribute) -> Value:
     if node.attr == "dtype":
         return base.type.dtype
     if node.attr == "shape":
-        return tuple(
+        declared = declared_shape(frame, base)
+        return declared or tuple(
             tensor_extent(frame, base, axis, node) if isinstance(dim, DynDim) else dim
             for axis, dim in enumerate(base.type.shape)
         )
@@ -166,7 +177,7 @@ def _one_extent(frame: Frame, tensor: Var, node: ast.Subscript) -> Value:
             f"axis {axis} is out of range for {show_value(tensor)}",
         )
     axis %= len(shape)
-    dim = shape[axis]
+    dim = (declared_shape(frame, tensor) or shape)[axis]
     return tensor_extent(frame, tensor, axis, node) if isinstance(dim, DynDim) else dim
 
 
@@ -206,14 +217,23 @@ def _sequence(frame: Frame, node: ast.Tuple | ast.List, hint: str) -> Value:
 
 
 def _binary(frame: Frame, node: ast.BinOp, hint: str) -> Value:
-    left, right = evaluate(frame, node.left), evaluate(frame, node.right)
-    return combine(frame, node.op, left, right, node, hint)
+    # A sum of many terms is a chain to the left, which is as deep as it is long.
+    chain = [node]
+    while isinstance(chain[-1].left, ast.BinOp):
+        chain.append(chain[-1].left)
+    value = evaluate(frame, chain[-1].left)
+    for link in reversed(chain):
+        right = evaluate(frame, link.right)
+        name = hint if link is node else ""
+        value = _bounded(frame, link, combine(frame, link.op, value, right, link, name))
+    return value
 
 
 def combine(
     frame: Frame, operator: ast.operator, left: Value, right: Value, node: ast.AST, hint: str = ""
 ) -> Value:
     """``left <operator> right`` for values of any kind."""
+    left, right = on_core(frame, left, node), on_core(frame, right, node)
     shaped = [v for v in (left, right) if is_tensor(v) or is_tile(v)]
     if shaped:
         if isinstance(operator, ast.MatMult):
@@ -249,14 +269,14 @@ def _is_dynamic(*values: Value) -> bool:
 
 
 def _unary(frame: Frame, node: ast.UnaryOp, hint: str) -> Value:
-    operand = evaluate(frame, node.operand)
+    operand = on_core(frame, evaluate(frame, node.operand), node)
     symbol = SYMBOLS[type(node.op)]
     if is_tensor(operand) or is_tile(operand):
         if isinstance(node.op, ast.USub):
             return negated(frame, operand, node, hint)
-        raise frame.error(
-            UnsupportedFeatureError, node, f"{symbol!r} does not work on {show_value(operand)}"
-        )
+        if isinstance(node.op, ast.UAdd):
+            return operand
+        raise missing_operator(frame, node.op, node)
     if not holds_runtime(operand) and not _is_dynamic(operand):
         return fold(frame, UNARY[type(node.op)], (operand,), node, repr(symbol))
     if isinstance(node.op, ast.Not):
@@ -285,6 +305,8 @@ def _compare_pair(
         return (left is right) == isinstance(operator, ast.Is)
     if not holds_runtime((left, right)) and not _is_dynamic(left, right):
         return fold(frame, COMPARE[type(operator)], (left, right), node, repr(symbol))
+    if is_shaped(left) or is_shaped(right):
+        raise missing_operator(frame, operator, node)
     return _on_scalars(frame, operator, left, right, node, hint)
 
 
@@ -303,6 +325,8 @@ def _both(frame: Frame, word: str, left: Value, right: Value, node: ast.AST, hin
     """``left and right`` or ``left or right``."""
     if not isinstance(left, Var):
         return right if bool(left) == (word == "and") else left
+    if is_shaped(left) or is_shaped(right):
+        raise missing_operator(frame, ast.And() if word == "and" else ast.Or(), node)
     a, b = condition_operand(frame, left, node), condition_operand(frame, right, node)
     if isinstance(b, bool):
         return a if b == (word == "and") else b

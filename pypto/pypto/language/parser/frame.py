@@ -118,6 +118,9 @@ class Values:
     # For each part of a tensor, what it was taken from.
     wholes: dict[Var, Var] = field(default_factory=dict)
 
+    # For parts that are valid in part, the extents that they were asked for with.
+    declared: dict[Var, tuple[int, ...]] = field(default_factory=dict)
+
     # How scalars were computed.
     definitions: dict[Var, Op] = field(default_factory=dict)
     # Never changed once it is there, so that each name can know its root.

@@ -32,6 +32,7 @@ from pypto.language.parser.diagnostics.exceptions import (
 from pypto.language.parser.dynamic_axes import dynamic_axes
 from pypto.language.parser.frame import Frame
 from pypto.language.parser.liveness import live_after
+from pypto.language.parser.partial import declared_shape
 from pypto.language.parser.scalars import coerce, scalar_operand
 from pypto.language.parser.signature import positional_count, read_signature
 from pypto.language.parser.tasks import PLAIN_TASK, NoDep, TaskRequest
@@ -243,6 +244,7 @@ def _dispatch(
     computed: dict[str, str] = {}
     dynamic = dynamic_axes(callee)
     arguments: dict[str, Argument] = {}
+    declared: dict[str, tuple[int, ...]] = {}
     operands: list[Operand] = []
     for param, value in bound:
         what = f"{callee.name}: argument {param.name!r}"
@@ -256,6 +258,10 @@ def _dispatch(
             arguments[param.name] = param.type
         elif is_tensor(value):
             type_ = _tensor_argument(frame, node, what, param, value, extents)
+            asked = declared_shape(frame, value)
+            if asked is not None and callee.external is None:
+                assert isinstance(value.type, TensorType)
+                type_, declared[param.name] = replace(type_, shape=value.type.shape), asked
             symbols = dynamic.get(param.name, {})
             shape = [DynDim(symbols[i]) if i in symbols else d for i, d in enumerate(type_.shape)]
             shape = [_own_extent(d, f"{param.name}.{i}", computed) for i, d in enumerate(shape)]
@@ -265,7 +271,7 @@ def _dispatch(
             operands.append(value)
         else:
             raise frame.error(ParserTypeError, node, _wrong_argument(what, param, value))
-    name = define_function(frame.builder, callee, arguments)
+    name = define_function(frame.builder, callee, arguments, declared)
     return _emit_call(frame, name, node, operands, hint, request)
 
 
@@ -306,7 +312,8 @@ def _tensor_argument(
     assert isinstance(wanted, TensorType)
     fits = len(given.shape) == len(wanted.shape) and given.dtype == wanted.dtype
     if fits:
-        for have, want in zip(given.shape, wanted.shape, strict=True):
+        whole = declared_shape(frame, value) or given.shape
+        for have, want in zip(whole, wanted.shape, strict=True):
             if isinstance(want, DynDim):
                 fits = fits and may_be_equal(extents.setdefault(want.symbol, have), have)
             else:

@@ -30,38 +30,50 @@ class _Linear:
         return _Linear(0, MappingProxyType({})).plus(self, factor)
 
 
-def constant_distance(definitions: Mapping[Var, Op], start: Operand, stop: Operand) -> int | None:
+def constant_distance(
+    definitions: Mapping[Var, Op], start: Operand, stop: Operand, twins: Mapping[Var, Var]
+) -> int | None:
     """``stop - start``, or ``None`` where it depends on values of the run.
 
-    ``definitions`` says how scalars were computed.
+    ``definitions`` says how scalars were computed, ``twins`` which of them equal another one.
     """
-    distance = _linear(definitions, stop).plus(_linear(definitions, start), -1)
+    known = _Known(definitions, twins)
+    distance = known.linear(stop).plus(known.linear(start), -1)
     return None if distance.factors else distance.constant
 
 
-def _linear(definitions: Mapping[Var, Op], operand: Operand) -> _Linear:
-    if isinstance(operand, Const):
-        return _Linear(int(operand.value), MappingProxyType({}))
-    op = definitions.get(operand)
-    if op is not None:
-        sides = op.operands
-        match op.op:
-            case "scalar.add" | "scalar.sub":
-                left, right = (_linear(definitions, side) for side in sides)
-                return left.plus(right, 1 if op.op == "scalar.add" else -1)
-            case "scalar.mul":
-                left, right = (_linear(definitions, side) for side in sides)
-                if not left.factors:
-                    return right.times(left.constant)
-                if not right.factors:
-                    return left.times(right.constant)
-            case "scalar.neg":
-                return _linear(definitions, sides[0]).times(-1)
-            case "scalar.cast" if _widens(sides[0], operand):
-                return _linear(definitions, sides[0])
-            case _:
-                pass
-    return _Linear(0, MappingProxyType({operand: 1}))
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of scalars: how they were computed, and which equal another one."""
+
+    definitions: Mapping[Var, Op]
+    twins: Mapping[Var, Var]
+
+    def linear(self, operand: Operand) -> _Linear:
+        """A scalar as multiples of those that were not computed from others."""
+        if isinstance(operand, Const):
+            return _Linear(int(operand.value), MappingProxyType({}))
+        operand = self.twins.get(operand, operand)
+        op = self.definitions.get(operand)
+        if op is not None:
+            sides = op.operands
+            match op.op:
+                case "scalar.add" | "scalar.sub":
+                    left, right = (self.linear(side) for side in sides)
+                    return left.plus(right, 1 if op.op == "scalar.add" else -1)
+                case "scalar.mul":
+                    left, right = (self.linear(side) for side in sides)
+                    if not left.factors:
+                        return right.times(left.constant)
+                    if not right.factors:
+                        return left.times(right.constant)
+                case "scalar.neg":
+                    return self.linear(sides[0]).times(-1)
+                case "scalar.cast" if _widens(sides[0], operand):
+                    return self.linear(sides[0])
+                case _:
+                    pass
+        return _Linear(0, MappingProxyType({operand: 1}))
 
 
 def _widens(source: Operand, result: Var) -> bool:

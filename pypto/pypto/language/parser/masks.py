@@ -12,6 +12,7 @@ from pypto.ir.nodes import AttrValue, Const, TensorType, TileType, Var
 from pypto.ir.typing_rules import CAST_MODES, COMPARISONS, is_whole
 from pypto.language import computation as pl
 from pypto.language.parser.elementwise import (
+    broadcast,
     element,
     elementwise,
     family,
@@ -53,10 +54,13 @@ def _sel(site: CallSite) -> Value:
         left = _everywhere(site, mask, left)
     if is_shaped(left) and is_shaped(right):
         left, right = promoted(frame, left, right, site.node)
+        mask, left, right = broadcast(frame, (mask, left, right), site.node)
         return site.emit(f"{family(mask)}.sel", [mask, left, right])
     if is_shaped(left):
+        mask, left = broadcast(frame, (mask, left), site.node)
         return _with_scalar(site, "sels", mask, left, right, "rhs")
     if is_shaped(right):
+        mask, right = broadcast(frame, (mask, right), site.node)
         return _with_scalar(site, "rsels", mask, right, left, "lhs")
     raise site.wrong("lhs", f"lhs must be a tile, a tensor or a number, not {show_value(left)}")
 

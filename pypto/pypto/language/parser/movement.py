@@ -21,6 +21,7 @@ from pypto.language.parser.diagnostics.exceptions import (
     ParserTypeError,
 )
 from pypto.language.parser.levels import works_on_tiles
+from pypto.language.parser.partial import declared_shape
 from pypto.language.parser.scalars import split_extents, tensor_extent
 from pypto.language.parser.site import CallSite, Handler
 from pypto.language.parser.values import Value, is_number, is_tile, literal, show_value
@@ -141,7 +142,7 @@ def _dim(site: CallSite) -> Value:
         raise site.wrong(
             "axis", f"axis {axis} is out of range for {show_value(tensor)}", InvalidOperationError
         )
-    dim = tensor.type.shape[axis % rank]
+    dim = (declared_shape(site.frame, tensor) or tensor.type.shape)[axis % rank]
     return (
         dim if isinstance(dim, int) else tensor_extent(site.frame, tensor, axis % rank, site.node)
     )

@@ -18,6 +18,7 @@ from pypto.language.parser.diagnostics.exceptions import (
 from pypto.language.parser.elements import write_element
 from pypto.language.parser.expressions import evaluate
 from pypto.language.parser.frame import Frame
+from pypto.language.parser.partial import shaped_on_core
 from pypto.language.parser.slices import Region, element_of, region_of
 from pypto.language.parser.values import Value, is_array, is_scalar, is_tensor, is_tile, show_value
 from pypto.language.parser.views import assign_part, subscript_view
@@ -51,6 +52,7 @@ def assign_region(frame: Frame, target: ast.Subscript, value: Value) -> None:
             f"what is written into {show_value(container)} must be a tile, a tensor or a scalar, "
             f"not {show_value(value)}",
         )
+    value = shaped_on_core(frame, value, target)
     if is_tile(container):
         result = _into_tile(frame, container, value, target)
     elif not frame.on_core and is_tensor(value):

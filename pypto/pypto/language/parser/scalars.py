@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from pypto.ir.dtypes import BOOL, FP32, INDEX, INT32, INT64, INT_RANGES, DataType
 from pypto.ir.errors import IrTypeError
-from pypto.ir.nodes import Const, DynDim, Operand, TensorType, Var
+from pypto.ir.nodes import Const, DynDim, Operand, TensorType, TileType, Var
 from pypto.language.markers import DynVar
 from pypto.language.parser.diagnostics.exceptions import (
     InvalidOperationError,
@@ -254,7 +254,23 @@ def named_scalar(
         dtype = FP32
     what = f"operand of {symbol!r}"
     operands = [coerce(frame, side, dtype, node, what) for side in (left, right)]
+    if name in ("shl", "shr"):
+        check_shift(frame, right, dtype, node, repr(symbol))
     return frame.emit(f"scalar.{name}", operands, node, hint=hint)
+
+
+def check_shift(frame: Frame, count: Value, dtype: DataType, node: ast.AST, symbol: str) -> None:
+    """Refuses to shift by a plain number of bits that the type does not have.
+
+    What becomes a number only when a program is simplified is no mistake of its author.
+    """
+    if is_number(count) and dtype.is_int and not 0 <= count < dtype.bits:
+        raise frame.error(
+            InvalidOperationError,
+            node,
+            f"{symbol}: cannot shift by {count}, as {dtype} has {dtype.bits} bits; shift by 0 to "
+            f"{dtype.bits - 1}",
+        )
 
 
 def absolute_scalar(
@@ -306,9 +322,14 @@ def condition_operand(frame: Frame, value: Value, node: ast.AST) -> Operand | bo
         return named_scalar(frame, "ne", value, 0, node, "!=")
     if is_number(value) or value is None or isinstance(value, str | list | tuple):
         return bool(value)
+    remedy = ""
+    if isinstance(value, Var) and isinstance(value.type, TensorType | TileType):
+        remedy = (
+            "; read one element, as in x[0, 0], or choose among elements with pl.cmp and pl.sel"
+        )
     raise frame.error(
         ParserTypeError,
         node,
         f"a condition must be a scalar or known when the kernel is compiled, not "
-        f"{show_value(value)}",
+        f"{show_value(value)}{remedy}",
     )

@@ -75,7 +75,11 @@ def _at(frame: Frame, node: ast.With, site: CallSite) -> None:
             "level", f"level must be pl.Level.CORE_GROUP, not {show_value(site.values['level'])}"
         )
     if site.values["role"] is not None:
-        raise site.wrong("role", "role is not supported", UnsupportedFeatureError)
+        raise site.wrong(
+            "role",
+            f"role must be None, not {show_value(site.values['role'])}: a block of one core group "
+            "has no other; leave it out",
+        )
     check_optimizations(site)
     for parameter in ("allow_early_resolve", "windowize"):
         site.flag(parameter)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pypto.ir.nodes import Const, Op, Operand, TensorType, TileType, Var
+from pypto.ir.dtypes import INDEX
+from pypto.ir.nodes import Const, Op, Operand, ScalarType, Stmt, TensorType, TileType, Var
 from pypto.ir.regions import slice_attrs, tile_slice_attrs
 from pypto.ir.typing_rules import is_whole, rank_of
 from pypto.language.parser.diagnostics.exceptions import (
@@ -16,6 +17,7 @@ from pypto.language.parser.diagnostics.exceptions import (
 )
 from pypto.language.parser.frame import Frame
 from pypto.language.parser.linear import constant_distance
+from pypto.language.parser.partial import declared_shape, inside, starts_inside
 from pypto.language.parser.scalars import difference, index_operand
 from pypto.language.parser.values import Value
 
@@ -43,7 +45,12 @@ def sliced(frame: Frame, source: Var, node: ast.Subscript, hint: str, evaluate: 
     operands = [source, *region.offsets]
     if isinstance(source.type, TileType):
         return _tile_slice(frame, operands, region, node, hint)
-    attrs = slice_attrs(region.shape, drop=region.drop)
+    partly = declared_shape(frame, source) is not None
+    if partly:
+        bounds = inside(frame, source, region.offsets, region.shape[-2:], node)
+        operands[1:] = starts_inside(frame, source, region.offsets, region.shape, node)
+        operands += bounds if len(region.shape) > 1 else [Const(1, INDEX), *bounds]
+    attrs = slice_attrs(region.shape, drop=region.drop, has_valid=partly)
     return frame.emit("tensor.slice", operands, node, hint=hint, attrs=attrs)
 
 
@@ -79,7 +86,8 @@ def region_of(frame: Frame, source: Var, index: ast.expr, evaluate: Evaluate) ->
     drop = tuple(axis for axis, part in enumerate(parts) if not isinstance(part, ast.Slice))
     offsets: list[Operand] = []
     shape: list[int] = []
-    for axis, dim in enumerate(source.type.shape):
+    whole = declared_shape(frame, source) or source.type.shape
+    for axis, dim in enumerate(whole):
         start, extent = part_of(frame, parts[axis], evaluate) if axis < len(parts) else (0, None)
         known = is_whole(start)
         if known and start < 0:  # type: ignore[operator]
@@ -144,6 +152,7 @@ def bounds_of(frame: Frame, part: ast.expr, evaluate: Evaluate) -> tuple[Value, 
         return evaluate(frame, part), 1
     if part.step is not None:
         raise frame.error(UnsupportedFeatureError, part, "a slice cannot have a step in a kernel")
+    opening = len(frame.body)
     start: Value = 0 if part.lower is None else evaluate(frame, part.lower)
     if part.upper is None:
         return start, None
@@ -151,12 +160,34 @@ def bounds_of(frame: Frame, part: ast.expr, evaluate: Evaluate) -> tuple[Value, 
     before = len(frame.body)
     stop = evaluate(frame, part.upper)
     last = index_operand(frame, stop, part, "the end of a slice")
-    # ``k : k + 16`` has a known extent although k is a run-time value.
-    distance = constant_distance(frame.values.definitions, first, last)
+    # ``k : k + 16`` has a known extent although k is a run-time value, and so has
+    # ``x[0] : x[0] + 16``: nothing is written between the ends of a slice.
+    twins = _equal_reads(frame.body[opening:])
+    distance = constant_distance(frame.values.definitions, first, last, twins)
     if distance is not None:
-        if all(isinstance(s, Op) and s.op.startswith("scalar.") for s in frame.body[before:]):
+        if all(isinstance(s, Op) and _only_computes(s) for s in frame.body[before:]):
             del frame.body[before:]  # the end itself is not needed
     elif isinstance(first, Const) and first.value == 0:
         return start, stop
     extent = difference(frame, last, first, part) if distance is None else distance
     return start if isinstance(start, int) else first, extent
+
+
+def _only_computes(op: Op) -> bool:
+    """Whether it reads or computes a scalar, and changes nothing."""
+    return op.result is not None and isinstance(op.result.type, ScalarType)
+
+
+def _equal_reads(body: Sequence[Stmt]) -> Mapping[Var, Var]:
+    """For each element that is read again, and for what is computed of it again, the first one."""
+    first: dict[object, Var] = {}
+    twins: dict[Var, Var] = {}
+    for op in body:
+        if not isinstance(op, Op) or not _only_computes(op):
+            return {}
+        assert op.result is not None
+        operands = tuple(twins.get(o, o) if isinstance(o, Var) else o for o in op.operands)
+        known = first.setdefault((op.op, operands, tuple(op.attrs.items())), op.result)
+        if known is not op.result:
+            twins[op.result] = known
+    return twins

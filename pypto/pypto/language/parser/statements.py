@@ -39,7 +39,14 @@ def block(frame: Frame, statements: Sequence[ast.stmt]) -> None:
         handler = _STATEMENTS.get(type(statement))
         if handler is None:
             raise frame.error(UnsupportedFeatureError, statement, _unsupported(statement))
-        handler(frame, statement)
+        try:
+            handler(frame, statement)
+        except RecursionError:
+            raise frame.error(
+                UnsupportedFeatureError,
+                statement,
+                "this statement is nested too deeply; bind parts of it to names",
+            ) from None
 
 
 def _unsupported(statement: ast.stmt) -> str:

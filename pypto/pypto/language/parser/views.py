@@ -9,6 +9,7 @@ from pypto.ir.nodes import AttrValue, DynDim, Scope, Stmt, TensorType, Var
 from pypto.ir.typing_rules import is_whole, rank_of
 from pypto.language.parser.diagnostics.exceptions import InvalidOperationError
 from pypto.language.parser.frame import Frame
+from pypto.language.parser.partial import declared_shape, inside, shaped_on_core, starts_inside
 from pypto.language.parser.scalars import difference, index_operand, split_extents, tensor_extent
 from pypto.language.parser.slices import Evaluate, bounds_of, subscripts_of
 from pypto.language.parser.values import Value
@@ -30,7 +31,15 @@ def subscript_view(
         offsets.append(start)
         extents.append(extent)
     drop = [axis for axis, part in enumerate(parts) if not isinstance(part, ast.Slice)]
-    return part_of_tensor(frame, tensor, offsets, extents, drop, node, hint)
+    known = [e for e in extents if isinstance(e, int) and not isinstance(e, bool)]
+    if declared_shape(frame, tensor) is None or len(known) != len(extents):
+        return part_of_tensor(frame, tensor, offsets, extents, drop, node, hint)
+    starts = [index_operand(frame, o, node, f"offset {axis}") for axis, o in enumerate(offsets)]
+    valid = inside(frame, tensor, starts, known, node)
+    starts = starts_inside(frame, tensor, starts, known, node)
+    part = part_of_tensor(frame, tensor, starts, valid, drop, node, hint)
+    frame.values.declared[part] = tuple(e for axis, e in enumerate(known) if axis not in drop)
+    return part
 
 
 def part_of_tensor(
@@ -62,7 +71,8 @@ def assign_part(frame: Frame, part: Var, source: Var, node: ast.AST) -> None:
     frame.values.scopes += 1
     body: list[Stmt] = []
     outer, frame.body, frame.scope = frame.body, body, frame.values.scopes
-    result = frame.emit("tensor.assign", [part, source], node, hint=part.name)
+    value = shaped_on_core(frame, source, node)
+    result = frame.emit("tensor.assign", [part, value], node, hint=part.name)
     frame.body, frame.scope = outer, None
     frame.values.record_write(result, part)
     outer.append(Scope(f"{frame.source.name}_copy", tuple(body), frame.source.span(node)))
@@ -80,7 +90,7 @@ def extents_of(frame: Frame, tensor: Var, node: ast.AST) -> list[Value]:
 def _rest(frame: Frame, tensor: Var, axis: int, start: Value, node: ast.AST) -> Value:
     """How many elements an axis has from ``start`` on."""
     assert isinstance(tensor.type, TensorType)
-    dim = tensor.type.shape[axis]
+    dim = (declared_shape(frame, tensor) or tensor.type.shape)[axis]
     if isinstance(dim, int) and is_whole(start):
         if start >= dim:
             raise frame.error(

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from pypto.ir.dtypes import INDEX
-from pypto.ir.nodes import AtomicType, AttrValue, Const, DynDim, Operand, TensorType, TileType, Var
+from pypto.ir.nodes import AtomicType, AttrValue, Const, Operand, TileType, Var
 from pypto.ir.regions import load_attrs, slice_attrs, tile_slice_attrs
 from pypto.ir.typing_rules import rank_of
 from pypto.language import functions as pl
 from pypto.language import shaping
 from pypto.language.parser.diagnostics.exceptions import InvalidOperationError
 from pypto.language.parser.frame import Frame
-from pypto.language.parser.scalars import tensor_extent
+from pypto.language.parser.partial import (
+    declared_shape,
+    inside,
+    shaped_on_core,
+    smaller,
+    starts_inside,
+)
 from pypto.language.parser.site import CallSite, Handler
 from pypto.language.parser.values import Value, is_tensor, is_tile, show_value
 from pypto.language.parser.views import assign_part, extents_of, part_of_tensor
@@ -27,6 +33,9 @@ def _load(site: CallSite) -> Value:
     shape = _tile_shape(site, "shapes", tensor, extents)
     space = site.space("target_memory")
     valid = _valid_extents(site, tensor, offsets, shape)
+    if declared_shape(site.frame, tensor) is not None:
+        own = shape if rank_of(tensor) > 1 else shape[1:]
+        offsets = starts_inside(site.frame, tensor, offsets, own, site.node)
     if not valid and extents != site.sequence("shapes"):
         valid = _last_two(site.indices("shapes"))
     attrs = load_attrs(shape, space, has_valid=bool(valid))
@@ -42,8 +51,14 @@ def _valid_extents(
         rank = rank_of(tensor)
         if len(valid) not in (2, rank):
             raise site.wrong("valid_shape", f"valid_shape needs {rank} extents, got {len(valid)}")
-        return _last_two(valid)
-    return _clamped(site, tensor, offsets, shape) if site.flag("clamp") else []
+        valid = _last_two(valid)
+        if declared_shape(site.frame, tensor) is None:
+            return valid
+        bounds = _clamped(site, tensor, offsets, shape)
+        pairs = zip(valid, bounds, strict=True)
+        return [smaller(site.frame, *pair, site.node) for pair in pairs]
+    clamp = site.flag("clamp") or declared_shape(site.frame, tensor) is not None
+    return _clamped(site, tensor, offsets, shape) if clamp else []
 
 
 def _last_two(values: list[Operand]) -> list[Operand]:
@@ -76,24 +91,12 @@ def _clamped(
     site: CallSite, tensor: Var, offsets: list[Operand], shape: tuple[int, ...]
 ) -> list[Operand]:
     """How much of a region lies inside the tensor."""
-    frame, rank = site.frame, rank_of(tensor)
-    assert isinstance(tensor.type, TensorType)
+    rank = rank_of(tensor)
     if len(offsets) != rank:
         raise site.wrong("offsets", f"needs {rank} offsets for {show_value(tensor)}")
-    valid: list[Operand] = [] if rank > 1 else [Const(1, INDEX)]
-    for axis in range(max(0, rank - 2), rank):
-        size = shape[axis - rank + 2] if rank > 1 else shape[1]
-        dim, offset = tensor.type.shape[axis], offsets[axis]
-        if isinstance(dim, int) and isinstance(offset, Const):
-            inside = max(0, min(size, dim - int(offset.value)))
-            valid.append(Const(inside, INDEX))
-            continue
-        extent = tensor_extent(frame, tensor, axis, site.node) if isinstance(dim, DynDim) else None
-        limit = extent or Const(dim if isinstance(dim, int) else 0, INDEX)
-        rest = frame.emit("scalar.sub", [limit, offset], site.node)
-        bounded = frame.emit("scalar.min", [rest, Const(size, INDEX)], site.node)
-        valid.append(frame.emit("scalar.max", [bounded, Const(0, INDEX)], site.node, hint="valid"))
-    return valid
+    if rank == 1:
+        return [Const(1, INDEX), *inside(site.frame, tensor, offsets, shape[1:], site.node)]
+    return inside(site.frame, tensor, offsets, shape, site.node)
 
 
 def _store(site: CallSite) -> Value:
@@ -139,6 +142,8 @@ def _tensor_slice(site: CallSite, tensor: Var) -> Value:
     shape = site.static_ints("shape")
     drop, offsets = site.static_ints("drop_dims"), site.indices("offset")
     valid = _valid_extents(site, tensor, offsets, _tile_shape(site, "shape", tensor, shape))
+    if declared_shape(site.frame, tensor) is not None:
+        offsets = starts_inside(site.frame, tensor, offsets, shape, site.node)
     attrs = slice_attrs(
         (1,) * (rank_of(tensor) - len(shape)) + shape,
         drop=tuple(axis % len(shape) if -len(shape) <= axis else axis for axis in drop),
@@ -158,24 +163,57 @@ def _view(site: CallSite, tensor: Var) -> Value:
                 f"{parameter} needs {rank} entries for {show_value(tensor)}, got {len(items)}",
                 InvalidOperationError,
             )
-    if site.values["valid_shape"] is not None or site.flag("clamp"):
-        what = "clamp" if site.flag("clamp") else "valid_shape"
+    if site.values["pad_value"] is not None:
         raise site.wrong(
-            what,
-            f"{what} says how much of a copy is filled, but outside a core a slice names a part "
-            "of the same memory; give shape run-time extents, or slice inside pl.at",
+            "pad_value",
+            "pad_value fills a copy, but outside a core a slice names a part of the same memory; "
+            "slice inside pl.at, or fill what is loaded of the part with pl.fillpad",
         )
     drop = [axis + len(extents) * (axis < 0) for axis in site.static_ints("drop_dims")]
     lead = rank - len(extents)
-    return part_of_tensor(
-        site.frame,
-        tensor,
-        offsets,
-        (1,) * lead + extents,
-        [lead + axis for axis in drop],
-        site.node,
-        site.hint,
-    )
+    drop, extents = [lead + axis for axis in drop], (1,) * lead + extents
+    partly = site.values["valid_shape"] is not None or site.flag("clamp")
+    if partly or declared_shape(site.frame, tensor) is not None:
+        return _partly_valid_view(site, tensor, extents, drop)
+    return part_of_tensor(site.frame, tensor, offsets, extents, drop, site.node, site.hint)
+
+
+def _partly_valid_view(
+    site: CallSite, tensor: Var, extents: Sequence[Value], drop: Sequence[int]
+) -> Value:
+    """The memory of what is valid, remembered with the extents that were asked for."""
+    frame, rank = site.frame, rank_of(tensor)
+    shape: list[int] = []
+    for index, extent in enumerate(extents):
+        if isinstance(extent, bool) or not isinstance(extent, int):
+            raise site.wrong(
+                "shape",
+                f"shape[{index}] must be an int known when the kernel is compiled, as only a part "
+                f"of it is valid, but is {show_value(extent)}",
+            )
+        shape.append(extent)
+    offsets: list[Operand] = site.indices("offset")
+    valid: list[Operand] = [Const(extent, INDEX) for extent in shape]
+    if site.values["valid_shape"] is not None:
+        given = site.indices("valid_shape")
+        if len(given) > rank:
+            raise site.wrong("valid_shape", f"valid_shape needs {rank} extents, got {len(given)}")
+        valid[rank - len(given) :] = given
+        for axis, (bound, extent) in enumerate(zip(valid, shape, strict=True)):
+            if isinstance(bound, Const) and not 0 <= bound.value <= extent:
+                raise site.wrong(
+                    "valid_shape",
+                    f"valid_shape[{axis - rank + len(given)}] is {bound.value}, outside 0 to "
+                    f"{extent}",
+                )
+    if site.flag("clamp") or declared_shape(frame, tensor) is not None:
+        bounds = inside(frame, tensor, offsets, shape, site.node)
+        pairs = zip(valid, bounds, strict=True)
+        valid = [smaller(frame, *pair, site.node) for pair in pairs]
+        offsets = starts_inside(frame, tensor, offsets, shape, site.node)
+    part = part_of_tensor(frame, tensor, offsets, valid, drop, site.node, site.hint)
+    frame.values.declared[part] = tuple(e for axis, e in enumerate(shape) if axis not in drop)
+    return part
 
 
 def _tile_slice(site: CallSite, tile: Var) -> Value:
@@ -221,7 +259,7 @@ def _into_tensor(site: CallSite, target: Var, source: Var) -> Value:
         return store_tile(frame, source, site.indices("offset"), target, site)
     if not frame.on_core:
         return _into_part(site, target, source)
-    offsets = site.indices("offset")
+    offsets, source = site.indices("offset"), shaped_on_core(frame, source, site.at("source"))
     shape = source.type.shape  # type: ignore[union-attr]
     region = (1,) * (rank_of(target) - len(shape)) + shape
     if site.values["shape"] is not None:

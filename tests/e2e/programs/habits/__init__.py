@@ -1,0 +1,1 @@
+"""Small kernels in the ways that their authors have of writing them."""
