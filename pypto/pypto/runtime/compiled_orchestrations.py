@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
 
 from pypto.backend import BackendType
 from pypto.ir.nodes import Program as IrProgram
 from pypto.runtime.compiled_program import CompiledProgram
-from pypto.runtime.options import RunOptions
-from pypto.runtime.run_config import RunConfig
 
 
 class CompiledOrchestrations(CompiledProgram):
@@ -89,54 +86,13 @@ class CompiledOrchestrations(CompiledProgram):
         for member in self._members.values():
             member.validate_ir()
 
-    def __call__(self, *args: Any, config: RunConfig | None = None) -> Any:
-        """Raises TypeError: one of the programs is what can be called."""
-        self._choose("called")
-
-    def dispatcher(self, chip: Any, options: RunOptions) -> NoReturn:
-        """Raises TypeError, as a call does."""
-        self._choose("run")
-
-    def dispatcher_for(self, config: RunConfig | None) -> NoReturn:
-        """Raises TypeError, as a call does."""
-        self._choose("run")
-
-    def _choose(self, verb: str) -> NoReturn:
+    def _one(self, verb: str) -> CompiledProgram:
+        """Raises TypeError: which of them is meant has to be said."""
         choices = " or ".join(f"compiled[{name!r}]" for name in self._members)
         raise TypeError(
             f"{self._name} has {len(self._members)} orchestrations and cannot be {verb} as a "
             f"whole; use {choices}"
         )
-
-    @property
-    def param_names(self) -> NoReturn:
-        """Raises TypeError: each program has its own parameters."""
-        self._choose("asked for its parameters")
-
-    @property
-    def output_indices(self) -> NoReturn:
-        """Raises TypeError: each program has its own parameters."""
-        self._choose("asked for its outputs")
-
-    @property
-    def has_return(self) -> NoReturn:
-        """Raises TypeError: each program returns what it does."""
-        self._choose("asked for its results")
-
-    @property
-    def chip_callable(self) -> NoReturn:
-        """Raises TypeError: each program is loaded by itself."""
-        self._choose("loaded")
-
-    @property
-    def runtime_name(self) -> NoReturn:
-        """Raises TypeError: each program is loaded by itself."""
-        self._choose("loaded")
-
-    @property
-    def runtime_config(self) -> NoReturn:
-        """Raises TypeError: each program is loaded by itself."""
-        self._choose("loaded")
 
     def __fspath__(self) -> str:
         return str(self._directory)

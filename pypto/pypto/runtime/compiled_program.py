@@ -52,6 +52,12 @@ class CompiledProgram:
     representation it was compiled from, ``None`` if it was restored.
     """
 
+    # What calls without a configuration call, once there was one.
+    _default: Dispatcher | None = None
+    # The configuration of the last call and what it came to; one object, so that threads see a pair
+    # that belongs together.
+    _recent: tuple[RunConfig | None, Dispatcher | None] = (None, None)
+
     def __init__(
         self,
         storage: ProgramStorage,
@@ -71,10 +77,6 @@ class CompiledProgram:
         self._loads: Flights[NativeProgram] = Flights()
         self._loaded: dict[str, NativeProgram] = {}
         self._dispatchers: dict[RunOptions, Dispatcher] = {}
-        self._default: Dispatcher | None = None
-        # The configuration of the last call and what it came to; one object, so that threads see
-        # a pair that belongs together.
-        self._recent: tuple[RunConfig | None, Dispatcher | None] = (None, None)
 
     @classmethod
     def from_dir(
@@ -113,6 +115,13 @@ class CompiledProgram:
             )
         return compiled
 
+    def _one(self, verb: str) -> CompiledProgram:
+        """The program that is meant where one alone can be called, run, loaded or asked.
+
+        That is this one; what stands for several says in a TypeError how to choose.
+        """
+        return self
+
     @property
     def output_dir(self) -> Path:
         """The program's directory."""
@@ -131,17 +140,18 @@ class CompiledProgram:
     @property
     def param_names(self) -> tuple[str, ...]:
         """The names of the parameters in order."""
-        return tuple(param.name for param in self._meta.params)
+        params = self._one("asked for its parameters")._meta.params
+        return tuple(param.name for param in params)
 
     @property
     def output_indices(self) -> tuple[int, ...]:
         """The positions of the parameters that are only written."""
-        return self._signature.output_indices
+        return self._one("asked for its outputs")._signature.output_indices
 
     @property
     def has_return(self) -> bool:
         """Whether the program returns something, so that outputs can be left out of a call."""
-        return self._signature.has_return
+        return self._one("asked for its results")._signature.has_return
 
     @property
     def orchestration_names(self) -> tuple[str, ...]:
@@ -163,19 +173,22 @@ class CompiledProgram:
     @property
     def chip_callable(self) -> NativeProgram:
         """The loaded program, for a worker of one's own; builds and loads it first."""
-        return self._load(self._meta.platform)
+        one = self._one("loaded as one")
+        return one._load(one._meta.platform)
 
     @property
     def runtime_name(self) -> str:
         """The runtime it runs under; builds and loads it first."""
-        self.load()
-        return self._storage.config.runtime.value
+        one = self._one("asked for its runtime")
+        one.load()
+        return one._storage.config.runtime.value
 
     @property
     def runtime_config(self) -> Mapping[str, Any]:
         """The options of that runtime which the program sets; builds and loads it first."""
-        self.load()
-        config = self._storage.config
+        one = self._one("asked for its runtime")
+        one.load()
+        config = one._storage.config
         return MappingProxyType(
             {"runtime": config.runtime.value, "aicpu_thread_num": config.aicpu_thread_num}
         )
@@ -225,7 +238,7 @@ class CompiledProgram:
             if recent is not config:
                 dispatcher = None
         if dispatcher is None:
-            dispatcher = self.dispatcher_for(config)
+            dispatcher = self._one("called").dispatcher_for(config)
         if len(args) == self._count:
             dispatcher(args)
             return None
@@ -236,7 +249,7 @@ class CompiledProgram:
 
     def dispatcher(self, chip: Chip, options: RunOptions) -> Dispatcher:
         """This program on a chip for ``options``; builds and loads it first. For workers."""
-        program = self._load(options.platform)
+        program = self._one("run")._load(options.platform)
         config = self._storage.config
         names = [kernel.name for kernel in config.kernels]
         if not options.dfx.any_enabled():
@@ -265,8 +278,9 @@ class CompiledProgram:
         Builds and loads the program first. It stays good as long as this object, and saves the
         caller of many in-place calls the choice by configuration.
         """
+        meta = self._one("run")._meta
         options = (
-            RunOptions(platform=self._meta.platform)
+            RunOptions(platform=meta.platform)
             if config is None
             else run_config(config).run_options()
         )

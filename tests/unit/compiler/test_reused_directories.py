@@ -18,6 +18,7 @@ from pypto.compiler.build_options import BuildOptions
 from pypto.compiler.driver import build_orchestrations
 from pypto.compiler.orchestrations import orchestrations
 from pypto.ir.nodes import Program
+from pypto.runtime import RunConfig
 from pypto.runtime.compiled_meta import CompiledMeta
 from pypto.runtime.compiled_orchestrations import CompiledOrchestrations
 from pypto.runtime.directory_kind import DirectoryKind, kind_of
@@ -148,7 +149,13 @@ def test_the_whole_hands_out_its_programs(tmp_path: Path) -> None:
         TypeError, match=r"2 orchestrations .*called.*compiled\['first'\] or compiled\['second'\]"
     ):
         compiled()
-    for name in ("param_names", "output_indices", "has_return", "chip_callable", "runtime_name"):
+    with pytest.raises(TypeError, match=r"2 orchestrations .*(called|run) as a whole"):
+        compiled(1, config=RunConfig())
+    for config in (None, RunConfig()):
+        with pytest.raises(TypeError, match="run as a whole; use compiled"):
+            compiled.dispatcher_for(config)
+    asked = ("param_names", "output_indices", "has_return")
+    for name in (*asked, "chip_callable", "runtime_name", "runtime_config"):
         with pytest.raises(TypeError, match="use compiled"):
             getattr(compiled, name)
     with pytest.raises(KeyError, match="'third'; it has first, second"):

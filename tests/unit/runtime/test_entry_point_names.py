@@ -16,6 +16,7 @@ import pypto
 import pypto.runtime
 import pytest
 from pypto import ir
+from pypto.backend import BackendType
 from pypto.ir import distributed_compiled_program
 from pypto.runtime import ChipWorker, DistributedWorker, Worker, runner
 from pypto.runtime.options import RunOptions
@@ -162,6 +163,48 @@ def test_every_public_name_is_there() -> None:
             assert getattr(module, name) is not None
         with pytest.raises(AttributeError, match="no attribute 'nothing'"):
             module.nothing  # noqa: B018
+
+
+# What programs that were written for another implementation import.
+EXPORTS = """
+    run benchmark compile_program execute_compiled execute_distributed_compiled
+    configure_log log_level ensure_pto_isa_root pto_isa_include_dir BenchmarkStats
+    TraceInvocation TraceSpan ChipWorker DeviceTensor StackedDeviceTensor DistributedWorker
+    DistributedRunHandle RegistrationHandle RunConfig RunResult ScalarSpec TensorSpec Worker
+"""
+REPRESENTATION = """
+    Program Function PassManager PassContext OptimizationStrategy PassDumpLevel serialize
+    deserialize assert_structural_equal python_print CompiledProgram
+    DistributedCompiledProgram compile
+"""
+
+
+def test_the_promised_names_are_exported() -> None:
+    assert set(EXPORTS.split()) - set(pypto.runtime.__all__) == set()
+    assert set(REPRESENTATION.split()) - set(ir.__all__) == set()
+
+
+def test_compile_has_the_promised_parameters_with_their_defaults() -> None:
+    given = inspect.signature(ir.compile).parameters.values()
+    assert {p.name: p.default for p in given if p.name != "program"} == {
+        "output_dir": None,
+        "strategy": ir.OptimizationStrategy.Default,
+        "dump_passes": True,
+        "backend_type": BackendType.Ascend910B,
+        "skip_ptoas": False,
+        "verification_level": None,
+        "diagnostic_phase": None,
+        "disabled_diagnostics": None,
+        "memory_planner": None,
+        "enable_pypto_l0c_double_buffer": None,
+        "profiling": False,
+        "platform": None,
+        "distributed_config": None,
+        "analyze_auto_scopes_for_deps": False,
+        "emit_source_loc": None,
+        "dump_ptoas_passes": False,
+        "runtime": None,
+    }
 
 
 @pytest.mark.parametrize(
