@@ -47,8 +47,8 @@ constexpr std::pair<const char*, CoreType> kCoreNames[] = {{"aic", CoreType::AIC
 constexpr std::pair<const char*, RuntimeKind> kRuntimes[] = {
     {"host_build_graph", RuntimeKind::HostBuildGraph},
     {"tensormap_and_ringbuffer", RuntimeKind::TensormapAndRingbuffer}};
-constexpr const char* kRegionNames[] = {"vec_bytes", "mat_bytes", "left_bytes", "right_bytes",
-                                        "acc_bytes"};
+constexpr const char* kRegionNames[] = {"vec_bytes",   "mat_bytes", "left_bytes",
+                                        "right_bytes", "acc_bytes", "bias_bytes"};
 
 template <class Table>
 auto look_up(const Table& table, const std::string& name, const char* what) {

@@ -21,8 +21,8 @@ constexpr Elements kFactors =
 constexpr Elements kSums = bit(Element::F32) | bit(Element::I32);
 
 constexpr Spaces kVec = bit(Space::Vec);
-constexpr Spaces kAnySpace =
-    kVec | bit(Space::Mat) | bit(Space::Left) | bit(Space::Right) | bit(Space::Acc);
+constexpr Spaces kAnySpace = kVec | bit(Space::Mat) | bit(Space::Left) | bit(Space::Right) |
+                             bit(Space::Acc) | bit(Space::Bias);
 
 constexpr OperandSpec tile(std::string_view role, Elements elements, Spaces spaces = kVec) {
   return {OperandKind::Tile, role, spaces, elements};

@@ -18,7 +18,7 @@ constexpr InstructionSpec kInstructions[] = {
      "TSTORE",
      header::kTransfer,
      "01",
-     {partition("partition"), tile("tile", kStored, kVec | bit(Space::Mat) | bit(Space::Acc))},
+     {partition("partition"), tile("tile", kStored, kAnySpace)},
      {{{rules::same_or_narrowed, {0, 1}}, {rules::tile_matches_partition, {1, 0}}}},
      &kAtomicity},
 

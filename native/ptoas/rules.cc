@@ -47,10 +47,10 @@ struct Move {
 };
 
 constexpr Move kMoves[] = {
-    {Space::Vec, Space::Vec},     {Space::Mat, Space::Mat}, {Space::Mat, Space::Left},
-    {Space::Mat, Space::Right},   {Space::Mat, Space::Vec}, {Space::Left, Space::Left},
-    {Space::Right, Space::Right}, {Space::Acc, Space::Acc}, {Space::Acc, Space::Mat},
-    {Space::Acc, Space::Vec},
+    {Space::Vec, Space::Vec},     {Space::Mat, Space::Mat},  {Space::Mat, Space::Left},
+    {Space::Mat, Space::Right},   {Space::Mat, Space::Vec},  {Space::Left, Space::Left},
+    {Space::Right, Space::Right}, {Space::Acc, Space::Acc},  {Space::Acc, Space::Mat},
+    {Space::Acc, Space::Vec},     {Space::Mat, Space::Bias}, {Space::Bias, Space::Bias},
 };
 
 }  // namespace

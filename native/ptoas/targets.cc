@@ -6,8 +6,8 @@ namespace {
 // The same numbers as native/sdk/targets.json; a test compares them.
 constexpr std::int64_t kKiB = 1024;
 constexpr Target kTargets[] = {
-    {"a2a3", {192 * kKiB, 512 * kKiB, 64 * kKiB, 64 * kKiB, 128 * kKiB}},
-    {"a5", {256 * kKiB, 512 * kKiB, 64 * kKiB, 64 * kKiB, 256 * kKiB}},
+    {"a2a3", {192 * kKiB, 512 * kKiB, 64 * kKiB, 64 * kKiB, 128 * kKiB, 1 * kKiB}},
+    {"a5", {256 * kKiB, 512 * kKiB, 64 * kKiB, 64 * kKiB, 256 * kKiB, 4 * kKiB}},
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ constexpr std::int64_t kAddressAlignment = 32;
 
 struct Target {
   std::string_view arch;
-  std::array<std::int64_t, 5> space_bytes;  // indexed by Space
+  std::array<std::int64_t, 6> space_bytes;  // indexed by Space
 
   std::int64_t bytes_of(Space space) const { return space_bytes[static_cast<std::size_t>(space)]; }
 };

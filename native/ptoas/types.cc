@@ -23,7 +23,7 @@ constexpr ElementInfo kElements[] = {
 
 constexpr SpaceInfo kSpaces[] = {
     {Space::Vec, "vec", "Vec"},       {Space::Mat, "mat", "Mat"}, {Space::Left, "left", "Left"},
-    {Space::Right, "right", "Right"}, {Space::Acc, "acc", "Acc"},
+    {Space::Right, "right", "Right"}, {Space::Acc, "acc", "Acc"}, {Space::Bias, "bias", "Bias"},
 };
 
 constexpr NamedValue kBlockLayouts[] = {{"row_major", "RowMajor"}, {"col_major", "ColMajor"}};

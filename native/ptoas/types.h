@@ -52,7 +52,7 @@ constexpr Elements bit(Element element) {
 constexpr bool contains(Elements set, Element element) { return (set & bit(element)) != 0; }
 std::string names_of(Elements set);
 
-enum class Space : std::uint8_t { Vec, Mat, Left, Right, Acc };
+enum class Space : std::uint8_t { Vec, Mat, Left, Right, Acc, Bias };
 
 struct SpaceInfo {
   Space space;

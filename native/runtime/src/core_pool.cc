@@ -78,9 +78,9 @@ RegionLimits limits_of(Arch arch) noexcept {
   constexpr uint64_t kKiB = 1024;
   switch (arch) {
     case Arch::A2A3:
-      return {{192 * kKiB, 512 * kKiB, 64 * kKiB, 64 * kKiB, 128 * kKiB}};
+      return {{192 * kKiB, 512 * kKiB, 64 * kKiB, 64 * kKiB, 128 * kKiB, 1 * kKiB}};
     case Arch::A5:
-      return {{256 * kKiB, 512 * kKiB, 64 * kKiB, 64 * kKiB, 256 * kKiB}};
+      return {{256 * kKiB, 512 * kKiB, 64 * kKiB, 64 * kKiB, 256 * kKiB, 4 * kKiB}};
   }
   return {};
 }

@@ -27,6 +27,7 @@ class OnChipLimits:
     left_bytes: int
     right_bytes: int
     acc_bytes: int
+    bias_bytes: int
     row_bytes: int
 
 
@@ -38,6 +39,7 @@ LIMITS: Mapping[BackendType, OnChipLimits] = MappingProxyType(
             left_bytes=64 * _KIB,
             right_bytes=64 * _KIB,
             acc_bytes=128 * _KIB,
+            bias_bytes=1 * _KIB,
             row_bytes=512,
         ),
         BackendType.Ascend950: OnChipLimits(
@@ -46,6 +48,7 @@ LIMITS: Mapping[BackendType, OnChipLimits] = MappingProxyType(
             left_bytes=64 * _KIB,
             right_bytes=64 * _KIB,
             acc_bytes=256 * _KIB,
+            bias_bytes=4 * _KIB,
             row_bytes=128,
         ),
     }

@@ -32,7 +32,13 @@ PLACES: Mapping[str, str] = MappingProxyType(
     {name: spec.place for name, spec in OPS.items() if spec.place}
 )
 
-_CUBE_SPACES = (MemorySpace.Mat, MemorySpace.Left, MemorySpace.Right, MemorySpace.Acc)
+_CUBE_SPACES = (
+    MemorySpace.Mat,
+    MemorySpace.Left,
+    MemorySpace.Right,
+    MemorySpace.Acc,
+    MemorySpace.Bias,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,18 @@ _EVERY_INSTRUCTION = "pto/pto-inst.hpp"
 _INCLUDED = re.compile(r"^\s*#\s*include\s*[\"<]([^\">]*)[\">]", re.MULTILINE)
 # What is written before the rest, in a form of its own.
 _MOVED = re.compile(r"^\s*(#\s*include\b|using\s+namespace\s+pto\s*;)")
+
+# From so many lines on, a kernel's function is translated as it stands. What a compiler does to a
+# function grows with its length: 600 additions of one scope take it 4.5 seconds, and 1.1 so. The
+# instructions themselves are other functions, so the kernel is as fast.
+LONG_BODY_LINES = 1500
+
+_LONG_BODY = """\
+#ifndef PTO_LONG_BODY
+#define PTO_LONG_BODY
+#endif
+PTO_LONG_BODY """
+
 _EXPORTED = re.compile(r"__global__\s+AICORE\b")
 
 
@@ -31,9 +43,11 @@ def instruction_headers(ptoas_cpp: str) -> list[str]:
 
 def embedded_body(ptoas_cpp: str) -> str:
     """The assembler's text as it stands inside a kernel file: what it needs, nothing exported."""
-    code = "\n".join(line for line in ptoas_cpp.splitlines() if not _MOVED.match(line))
+    kept = [line for line in ptoas_cpp.splitlines() if not _MOVED.match(line)]
+    long = _LONG_BODY if len(kept) > LONG_BODY_LINES else ""
+    code = _EXPORTED.sub(f"{long}static AICORE", "\n".join(kept)).strip("\n")
     lines = [f'#include "{header}"' for header in instruction_headers(ptoas_cpp)]
-    lines += ["using namespace pto;", "", _EXPORTED.sub("static AICORE", code).strip("\n")]
+    lines += ["using namespace pto;", "", code]
     return "\n".join(lines)
 
 

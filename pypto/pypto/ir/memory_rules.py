@@ -34,7 +34,7 @@ _LOAD_SPACES = (MemorySpace.Vec, MemorySpace.Mat)
 # Where a tile can be copied to, by where it is.
 MOVES: Mapping[MemorySpace, tuple[MemorySpace, ...]] = {
     MemorySpace.Vec: (MemorySpace.Vec,),
-    MemorySpace.Mat: (MemorySpace.Left, MemorySpace.Right, MemorySpace.Vec),
+    MemorySpace.Mat: (MemorySpace.Left, MemorySpace.Right, MemorySpace.Bias, MemorySpace.Vec),
     MemorySpace.Acc: (MemorySpace.Vec, MemorySpace.Mat),
 }
 
@@ -217,8 +217,6 @@ def tile_store(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> T
         raise IrTypeError(f"argument 1 is a {show_type(tile)}, not a tile")
     if not isinstance(target, TensorType):
         raise IrTypeError(f"the target is a {show_type(target)}, not a tensor")
-    if tile.space in (MemorySpace.Left, MemorySpace.Right, MemorySpace.Bias):
-        raise IrTypeError(f"cannot store from {tile.space.name}; store from Vec, Mat or Acc")
     check_store_dtype(tile, target)
     check_atomic(target, attrs)
     rank = len(target.shape)
@@ -249,7 +247,6 @@ def tile_move(operands: Sequence[Operand], attrs: Mapping[str, AttrValue]) -> Ty
 
 # Spaces that exist and that no operation reads, each with what to do in its place.
 _UNREAD: Mapping[MemorySpace, str] = {
-    MemorySpace.Bias: "move the product to Vec and add the bias there with pl.col_expand_add",
     MemorySpace.LeftScale: "factors have no scales; scale the product in Vec with pl.mul",
     MemorySpace.RightScale: "factors have no scales; scale the product in Vec with pl.mul",
 }

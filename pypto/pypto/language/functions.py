@@ -163,7 +163,8 @@ def store(
 
 @kernel_only
 def move(tile: Value, target_memory: MemorySpace) -> Value:
-    """The same tile in another on-chip memory space."""
+    """The same tile in another on-chip memory space: from Mat in Left, Right, Bias or Vec, from Acc
+    in Vec or Mat."""
 
 
 @kernel_only

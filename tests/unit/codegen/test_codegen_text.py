@@ -11,6 +11,7 @@ from pypto.codegen import GeneratedSources, generate
 from pypto.codegen.kernel_wrapper import (
     BODY_BEGINS,
     ENTRY_BEGINS,
+    LONG_BODY_LINES,
     embedded_body,
     instruction_headers,
 )
@@ -127,6 +128,16 @@ def test_the_wrapper_includes_what_the_text_says_or_every_instruction(
         *(f'#include "{header}"' for header in headers),
         "using namespace pto;",
     ]
+
+
+def test_a_long_body_is_translated_as_it_stands() -> None:
+    head, statement = "__global__ AICORE void f() {\n", "  pto::TADD(a, b, c);\n"
+    short = embedded_body(head + statement * (LONG_BODY_LINES - 2) + "}\n")
+    assert "\nstatic AICORE void f() {" in short
+    assert "PTO_LONG_BODY" not in short
+    long = embedded_body(head + statement * (LONG_BODY_LINES - 1) + "}\n")
+    assert "#ifndef PTO_LONG_BODY\n#define PTO_LONG_BODY\n#endif\n" in long
+    assert "\nPTO_LONG_BODY static AICORE void f() {" in long
 
 
 def test_an_embedded_body_keeps_what_only_looks_like_an_include() -> None:

@@ -137,20 +137,19 @@ CASES = {
         errors.InvalidOperationError,
         "cannot move from Vec to Left; from Vec a tile can go to Vec",
     ),
-    "move to the bias table": (
+    "move past the bias table": (
+        scope("u = @@pl.move(t, pl.Mem.Bias)"),
+        errors.InvalidOperationError,
+        "pl.move: cannot move from Vec to Bias; from Vec a tile can go to Vec",
+    ),
+    "move out of the bias table": (
         scope(
             """\
             b = pl.load(x, [0, 0], [1, 64], target_memory=pl.Mem.Mat)
-            u = @@pl.move(b, pl.Mem.Bias)"""
+            u = @@pl.move(pl.move(b, pl.Mem.Bias), pl.Mem.Vec)"""
         ),
         errors.InvalidOperationError,
-        "pl.move: no operation reads tiles in Bias; move the product to Vec and add the bias "
-        "there with pl.col_expand_add",
-    ),
-    "a tile in the bias table": (
-        scope("u = @@pl.create_tile([1, 64], dtype=pl.FP32, target_memory=pl.Mem.Bias)"),
-        errors.InvalidOperationError,
-        "no operation reads tiles in Bias",
+        "pl.move: cannot move from Bias to Vec; from Bias a tile can go to nowhere",
     ),
     "move to the scales": (
         scope(

@@ -160,6 +160,7 @@ SPACES = {
     "left_bytes": "left",
     "right_bytes": "right",
     "acc_bytes": "acc",
+    "bias_bytes": "bias",
 }
 
 

@@ -38,7 +38,8 @@ namespace pypto_rt {
 //   4  tasks in blocks, tensors to dump, manual scopes
 //   5  single elements are read and written by the orchestration, which waits for tasks
 //   6  a tensor may have a copy for each core, of which a kernel finds its own
-inline constexpr uint32_t kAbiVersion = 6;
+//   7  a core has a bias table
+inline constexpr uint32_t kAbiVersion = 7;
 inline constexpr int kMaxKernelTensors = 32;
 inline constexpr int kMaxKernelScalars = 16;
 inline constexpr int kLocalContextSlot = 48;
@@ -143,8 +144,8 @@ struct SourcePosition {
   int32_t column;
 };
 
-enum class Region : uint32_t { Vec = 0, Mat = 1, Left = 2, Right = 3, Acc = 4 };
-inline constexpr int kRegionCount = 5;
+enum class Region : uint32_t { Vec = 0, Mat = 1, Left = 2, Right = 3, Acc = 4, Bias = 5 };
+inline constexpr int kRegionCount = 6;
 
 struct OnChipRegion {
   unsigned char* base;

@@ -31,5 +31,6 @@ def limits_of(backend: BackendType) -> TargetLimits:
         MemorySpace.Left: limits.left_bytes,
         MemorySpace.Right: limits.right_bytes,
         MemorySpace.Acc: limits.acc_bytes,
+        MemorySpace.Bias: limits.bias_bytes,
     }
     return TargetLimits(backend.arch, MappingProxyType(capacity), limits.row_bytes)

@@ -16,6 +16,15 @@
 #define PTO_SHARED __attribute__((noinline, noclone))
 #endif
 
+// On the function of a long kernel: its own statements, which only say which instruction comes
+// next, are translated as they stand. The instructions are functions of their own and keep the
+// optimization that the kernel is compiled with.
+#if defined(__clang__)
+#define PTO_LONG_BODY __attribute__((noinline, optnone))
+#else
+#define PTO_LONG_BODY __attribute__((noinline, optimize("O0")))
+#endif
+
 namespace pto::sim {
 
 using pypto_rt::FaultCode;

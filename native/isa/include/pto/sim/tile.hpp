@@ -7,7 +7,7 @@
 
 namespace pto {
 
-enum class TileType { Vec, Mat, Left, Right, Acc };
+enum class TileType { Vec, Mat, Left, Right, Acc, Bias };
 enum class BLayout { RowMajor, ColMajor };
 enum class SLayout { NoneBox, RowMajor, ColMajor };
 enum class PadValue { Null, Zero, Max, Min };
@@ -39,6 +39,8 @@ constexpr const char* region_name(TileType type) noexcept {
       return "Right";
     case TileType::Acc:
       return "Acc";
+    case TileType::Bias:
+      return "Bias";
   }
   return "?";
 }
@@ -100,7 +102,8 @@ PTO_SHARED inline void* place(TileType type, uint64_t offset, int64_t bytes, int
   }
   return region.base + offset;
 }
-static_assert(static_cast<uint32_t>(TileType::Acc) == static_cast<uint32_t>(pypto_rt::Region::Acc));
+static_assert(static_cast<uint32_t>(TileType::Bias) ==
+              static_cast<uint32_t>(pypto_rt::Region::Bias));
 
 // The tile has an address and exactly this valid region.
 PTO_SHARED inline void require(const char* op, const char* what, const TileView& tile, int64_t rows,
