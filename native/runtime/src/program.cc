@@ -2,6 +2,8 @@
 
 #include <stdexcept>
 
+#include "execution.h"
+
 namespace pypto_rt {
 
 ChipTensor dense_tensor(uint64_t addr, uint64_t bytes, const int64_t* shape, size_t dims,

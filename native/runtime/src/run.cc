@@ -1,16 +1,15 @@
 #include "run.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <exception>
 #include <new>
+
+#include "run_calls.h"
 
 namespace pypto_rt {
 namespace {
 
 constexpr auto kPollInterval = std::chrono::milliseconds(20);
 constexpr int64_t kGraphLimit = 131072;  // tasks of a host_build_graph run
-constexpr size_t kAlignment = 64;
 
 FaultReport runtime_fault(const char* op, std::string message) {
   FaultReport report;
@@ -20,78 +19,7 @@ FaultReport runtime_fault(const char* op, std::string message) {
   return report;
 }
 
-int64_t call_submit(void* run, const MixedKernels* kernels, const CoreTaskArgs* args) noexcept {
-  try {
-    return static_cast<Run*>(run)->submit(*kernels, *args);
-  } catch (const std::bad_alloc&) {
-    static_cast<Run*>(run)->report_fatal("submit", "the host is out of memory");
-    return -1;
-  }
-}
-bool call_alloc(void* run, const TensorCreateInfo* infos, int32_t count,
-                ChipTensor* tensors) noexcept {
-  return static_cast<Run*>(run)->alloc(infos, count, tensors);
-}
-void call_scope_begin(void* run) noexcept { static_cast<Run*>(run)->scope_begin(); }
-void call_scope_end(void* run) noexcept { static_cast<Run*>(run)->scope_end(); }
-void call_manual_begin(void* run) noexcept { static_cast<Run*>(run)->manual_begin(); }
-void call_manual_end(void* run) noexcept { static_cast<Run*>(run)->manual_end(); }
-void call_report_fatal(void* run, const char* op, const char* message) noexcept {
-  static_cast<Run*>(run)->report_fatal(op, message);
-}
-bool call_is_fatal(void* run) noexcept { return static_cast<Run*>(run)->is_fatal(); }
-void* call_element(void* run, const ChipTensor* tensor, const int64_t* index, int32_t count,
-                   bool writes) noexcept {
-  return static_cast<Run*>(run)->element(*tensor, index, count, writes);
-}
-int32_t call_cluster_count(void* run) noexcept { return static_cast<Run*>(run)->cluster_count(); }
-
-constexpr OrchestrationCalls kCalls{kAbiVersion,        call_submit,       call_alloc,
-                                    call_scope_begin,   call_scope_end,    call_manual_begin,
-                                    call_manual_end,    call_report_fatal, call_is_fatal,
-                                    call_cluster_count, call_element};
-
-// One run, for the function that carries it out on a CoreStack.
-struct Execution {
-  Run* run;
-  void (*entry)(const ChipTaskArgs&);
-  const ChipTaskArgs* args;
-  std::exception_ptr failure;
-};
-
-void carry_out(void* argument) noexcept {
-  auto* execution = static_cast<Execution*>(argument);
-  try {
-    execution->run->execute(execution->entry, *execution->args);
-  } catch (...) {
-    execution->failure = std::current_exception();
-  }
-}
-
-// A stack of the pool's for as long as one run.
-class BorrowedStack {
- public:
-  explicit BorrowedStack(CorePool& pool) : pool_(pool), stack_(pool.acquire_stack()) {}
-  ~BorrowedStack() { pool_.release_stack(std::move(stack_)); }
-  BorrowedStack(const BorrowedStack&) = delete;
-  BorrowedStack& operator=(const BorrowedStack&) = delete;
-  CoreStack& operator*() noexcept { return *stack_; }
-
- private:
-  CorePool& pool_;
-  std::unique_ptr<CoreStack> stack_;
-};
-
 }  // namespace
-
-Buffer::Buffer(size_t bytes)
-    : data_(std::aligned_alloc(
-          kAlignment, std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment))),
-      bytes_(bytes) {
-  if (data_ == nullptr) throw std::bad_alloc();
-}
-
-Buffer::~Buffer() { std::free(data_); }
 
 size_t Parts::of(CoreType type) const noexcept {
   return static_cast<size_t>(
@@ -113,10 +41,11 @@ Run::Run(CorePool& pool, RuntimeKind kind, const std::vector<KernelFunction>& ke
       header_(header),
       record_(record),
       building_(kind == RuntimeKind::HostBuildGraph),
-      last_poll_(std::chrono::steady_clock::now()) {}
+      last_poll_(std::chrono::steady_clock::now()),
+      allocations_(pool.options.heap_bytes) {}
 
 void Run::execute(void (*entry)(const ChipTaskArgs&), const ChipTaskArgs& args) {
-  OrchestrationContext context{&kCalls, this, nullptr};
+  OrchestrationContext context{&kRunCalls, this, nullptr};
   header_.orchestration = &context;
   try {
     entry(args);
@@ -238,10 +167,8 @@ Task& Run::add_task(const Parts& parts, const CoreTaskArgs& args, int64_t id) {
     task.tensors.push_back(tensor);
     if (args.direction(i) != ArgDirection::In) task.writes |= uint32_t{1} << i;
     tensor_map_.access(id, group, tensor, args.direction(i), first_id_, dependencies_);
-    const auto after = allocations_.upper_bound(tensor.addr);
-    if (after == allocations_.begin()) continue;
-    const auto& buffer = std::prev(after)->second.buffer;
-    if (tensor.addr < buffer->end() &&
+    const auto buffer = allocations_.holding(tensor.addr);
+    if (buffer != nullptr &&
         std::find(task.buffers.begin(), task.buffers.end(), buffer) == task.buffers.end()) {
       task.buffers.push_back(buffer);
     }
@@ -294,10 +221,7 @@ void Run::finish(Task& task, std::vector<Task*>& ready) {
     if (--successor->waits_for == 0) ready.push_back(successor);
   }
   task.successors.clear();
-  for (const auto& buffer : task.buffers) {
-    if (buffer.use_count() == 1) allocated_bytes_ -= static_cast<int64_t>(buffer->bytes());
-  }
-  task.buffers.clear();
+  allocations_.let_go(task.buffers);
   --outstanding_;
 }
 
@@ -376,56 +300,28 @@ bool Run::poll_from_kernel() {
 
 bool Run::alloc(const TensorCreateInfo* infos, int32_t count, ChipTensor* tensors) {
   for (int32_t i = 0; i < count; ++i) {
-    const TensorCreateInfo& info = infos[i];
-    ChipTensor& tensor = tensors[i];
-    tensor = ChipTensor{};
-    uint64_t elements = 1;
-    bool too_large = info.ndims > kMaxDims;
-    for (uint32_t d = 0; !too_large && d < info.ndims; ++d) {
-      too_large = __builtin_mul_overflow(elements, info.shapes[d], &elements);
-    }
-    uint64_t bytes = elements * dtype_bytes(info.dtype);
-    const auto heap = static_cast<uint64_t>(pool_.options.heap_bytes);
-    tensor.size = bytes;
-    if (info.per_core && !too_large && bytes <= heap) {
-      tensor.core_bytes = std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
-      bytes = tensor.core_bytes * static_cast<uint64_t>(pool_.core_count());
-    }
-    if (too_large || bytes > heap) {
+    const auto needed = describe(infos[i], pool_.core_count(), tensors[i]);
+    if (!needed || *needed > static_cast<uint64_t>(pool_.options.heap_bytes)) {
       report_fatal("create_tensor", "a tensor is larger than the run's heap");
       return false;
     }
-    tensor.owner_task_id = -1;
-    tensor.ndims = static_cast<uint8_t>(info.ndims);
-    tensor.dtype = info.dtype;
-    tensor.manual_dep = info.manual_dep;
-    tensor.is_contiguous = 1;
-    tensor.extent = static_cast<int64_t>(elements);
-    int64_t stride = 1;
-    for (int d = kMaxDims - 1; d >= 0; --d) {
-      tensor.shapes[d] = d < static_cast<int>(info.ndims) ? info.shapes[d] : 1;
-      tensor.strides[d] = stride;
-      stride *= tensor.shapes[d];
-    }
+    const auto bytes = static_cast<int64_t>(*needed);
 
     Lock lock(pool_.mutex);
-    while (!ended_early_ && !building_ && outstanding_ > 0 &&
-           allocated_bytes_ + static_cast<int64_t>(bytes) > pool_.options.heap_bytes) {
+    while (!ended_early_ && !building_ && outstanding_ > 0 && !allocations_.fit(bytes)) {
       advance(lock);
     }
     if (ended_early_) return false;
-    if (allocated_bytes_ + static_cast<int64_t>(bytes) > pool_.options.heap_bytes) {
+    if (!allocations_.fit(bytes)) {
       fail(lock, orchestration_fault("create_tensor",
                                      "the tensors of the open scopes do not fit the run's heap"));
       return false;
     }
-    allocated_bytes_ += static_cast<int64_t>(bytes);
-    if (record_ != nullptr) record_->allocated(static_cast<int64_t>(bytes), allocated_bytes_);
+    allocations_.reserve(bytes);
+    if (record_ != nullptr) record_->allocated(bytes, allocations_.bytes());
     lock.unlock();
     try {
-      auto buffer = std::make_shared<Buffer>(bytes);
-      tensor.addr = buffer->begin();
-      allocations_.emplace(tensor.addr, Allocation{std::move(buffer), open_scopes_});
+      tensors[i].addr = allocations_.make(*needed, open_scopes_);
     } catch (const std::bad_alloc&) {
       report_fatal("create_tensor", "the host is out of memory");
       return false;
@@ -441,7 +337,8 @@ void Run::scope_begin() {
 
 void Run::scope_end() {
   if (record_ != nullptr) record_->scope_end();
-  release_allocations(open_scopes_);
+  const Lock lock(pool_.mutex);
+  allocations_.end_scope(open_scopes_, tensor_map_);
   --open_scopes_;
 }
 
@@ -450,20 +347,6 @@ void Run::manual_begin() {
 }
 
 void Run::manual_end() { --open_manual_scopes_; }
-
-void Run::release_allocations(size_t from_scope) {
-  const Lock lock(pool_.mutex);
-  for (auto it = allocations_.begin(); it != allocations_.end();) {
-    if (it->second.scope < from_scope) {
-      ++it;
-      continue;
-    }
-    const auto& buffer = it->second.buffer;
-    tensor_map_.forget(buffer->begin(), buffer->end());
-    if (buffer.use_count() == 1) allocated_bytes_ -= static_cast<int64_t>(buffer->bytes());
-    it = allocations_.erase(it);
-  }
-}
 
 void Run::report_fatal(const char* op, const char* message) {
   Lock lock(pool_.mutex);
@@ -485,16 +368,6 @@ FaultReport Run::orchestration_fault(const char* op, std::string message) const 
 bool Run::is_fatal() {
   const Lock lock(pool_.mutex);
   return ended_early_;
-}
-
-void execute_run(CorePool& cores, RuntimeKind kind, const std::vector<KernelFunction>& kernels,
-                 void (*entry)(const ChipTaskArgs&), const ChipTaskArgs& args, Poll poll,
-                 RunRecord* record) {
-  BorrowedStack stack(cores);
-  Run run(cores, kind, kernels, poll, (*stack).header(), record);
-  Execution execution{&run, entry, &args, nullptr};
-  (*stack).run(carry_out, &execution);
-  if (execution.failure) std::rethrow_exception(execution.failure);
 }
 
 }  // namespace pypto_rt

@@ -5,11 +5,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "allocations.h"
 #include "core_pool.h"
 #include "faults.h"
 #include "run_record.h"
@@ -32,22 +32,6 @@ struct KernelFunction {
 struct Poll {
   bool (*interrupted)(void* context) = nullptr;
   void* context = nullptr;
-};
-
-// Global memory that alloc_tensors made.
-class Buffer {
- public:
-  explicit Buffer(size_t bytes);  // std::bad_alloc
-  ~Buffer();
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-  uint64_t begin() const noexcept { return reinterpret_cast<uint64_t>(data_); }
-  uint64_t end() const noexcept { return begin() + bytes_; }
-  size_t bytes() const noexcept { return bytes_; }
-
- private:
-  void* data_;
-  size_t bytes_;
 };
 
 // The parts of one task, at most one for each core of a cluster.
@@ -110,11 +94,6 @@ class Run {
   RunRecord* record() const noexcept { return record_; }
 
  private:
-  struct Allocation {
-    std::shared_ptr<Buffer> buffer;
-    size_t scope;
-  };
-
   FaultReport orchestration_fault(const char* op, std::string message) const;
   const KernelFunction* find_kernel(CoreType core, int32_t func_id);
   // The parts of a task, as many as there are kernels; none after a fault.
@@ -123,7 +102,6 @@ class Run {
   // Does or waits for something that brings the run forward, and polls now and then.
   void advance(Lock& lock);
   void poll(Lock& lock);
-  void release_allocations(size_t from_scope);
   void release_graph(Lock& lock);
   void make_room(Lock& lock);
   Task& add_task(const Parts& parts, const CoreTaskArgs& args, int64_t id);
@@ -156,17 +134,11 @@ class Run {
   std::chrono::steady_clock::time_point last_poll_;
 
   TensorMap tensor_map_;
-  std::map<uint64_t, Allocation> allocations_;  // by first byte
-  int64_t allocated_bytes_ = 0;                 // of buffers not freed yet
+  Allocations allocations_;
   size_t open_scopes_ = 0;
   size_t open_manual_scopes_ = 0;
   int64_t manual_group_ = 0;  // of the outermost manual scope that was opened last
   std::vector<int64_t> dependencies_;
 };
-
-// Carries out one run on a stack of the pool's. Throws KernelFault, Interrupted.
-void execute_run(CorePool& cores, RuntimeKind kind, const std::vector<KernelFunction>& kernels,
-                 void (*entry)(const ChipTaskArgs&), const ChipTaskArgs& args, Poll poll,
-                 RunRecord* record = nullptr);
 
 }  // namespace pypto_rt

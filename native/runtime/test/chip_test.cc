@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "../src/execution.h"
 #include "../src/program.h"
 #include "check.h"
 

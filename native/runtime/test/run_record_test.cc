@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "../src/run.h"
+#include "../src/execution.h"
 #include "check.h"
 
 using namespace pypto_rt;

@@ -1,7 +1,5 @@
 // Runs on the simulated chip: order, memory, back-pressure, faults, interruption; under both
 // runtimes, with and without the caller's help, with one cluster and with several.
-#include "../src/run.h"
-
 #include <algorithm>
 #include <atomic>
 #include <stdexcept>
@@ -9,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "../src/execution.h"
 #include "check.h"
 
 using namespace pypto_rt;

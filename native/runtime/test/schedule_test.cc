@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "../src/run.h"
+#include "../src/execution.h"
 #include "check.h"
 
 using namespace pypto_rt;
