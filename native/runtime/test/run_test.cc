@@ -441,6 +441,11 @@ void huge_program(const ChipTaskArgs&) {
   const uint32_t shape[] = {0xffffffffu, 0xffffffffu, 0xffffffffu};
   alloc_tensors(TensorCreateInfo(shape, 3, DType::FP32));
 }
+// 2^62 elements can be counted, their bytes cannot.
+void uncountable_program(const ChipTaskArgs&) {
+  const uint32_t shape[] = {0x80000000u, 0x80000000u};
+  alloc_tensors(TensorCreateInfo(shape, 2, DType::FP32));
+}
 void endless_submit_program(const ChipTaskArgs& args) {
   for (int i = 0; i < 140000; ++i) {
     CoreTaskArgs task;
@@ -485,6 +490,7 @@ void misuse_is_reported() {
     };
     expect(heap_program, "create_tensor", "do not fit the run's heap");
     expect(huge_program, "create_tensor", "larger than the run's heap");
+    expect(uncountable_program, "create_tensor", "larger than the run's heap");
     expect(unknown_kernel_program, "submit", "no kernel 99");
     expect(no_kernel_program, "submit", "no kernel");
     expect(wrong_core_program, "submit", "another core type");
