@@ -189,7 +189,7 @@ _WHOLE = Helper(
 // A kernel that was compiled for one extent takes no other.
 void require_extent(const ChipTensor& tensor, int axis, uint32_t extent) {
   if (tensor.shapes[axis] != extent) {
-    rt_report_fatal("a part has another extent than the kernel that it is passed to declares");
+    rt_report_fatal("a tensor has another extent than the kernel that it is passed to declares");
   }
 }
 """,

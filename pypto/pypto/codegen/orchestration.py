@@ -15,6 +15,7 @@ from pypto.ir.errors import CompileError
 from pypto.ir.nodes import (
     Call,
     Const,
+    Dim,
     Direction,
     DynDim,
     For,
@@ -129,8 +130,7 @@ class _Writer:
         pairs = list(zip(call.operands, callee.params, strict=True))
         schedule = call.schedule
         tensors = [operand for operand, p in pairs if isinstance(p.var.type, TensorType)]
-        for operand, param in pairs:
-            self._require_extents(operand, param.var)
+        self._require_extents([(operand, param.var) for operand, param in pairs])
         for operand, param in pairs:
             if isinstance(param.var.type, TensorType):
                 hidden = operand in schedule.no_deps
@@ -148,14 +148,26 @@ class _Writer:
         for result, position in zip(call.results, written_positions(callee), strict=True):
             self._text.alias(result, self._text.value(call.operands[position]))
 
-    def _require_extents(self, operand: Operand, parameter: Var) -> None:
-        """See to it that run-time extents are those that a parameter's type has as constants."""
-        given, wanted = type_of(operand), parameter.type
-        if not isinstance(given, TensorType) or not isinstance(wanted, TensorType):
-            return
-        for axis, (have, want) in enumerate(zip(given.shape, wanted.shape, strict=True)):
-            if isinstance(have, DynDim) and isinstance(want, int):
-                self._text.line(f"require_extent({self._text.value(operand)}, {axis}, {want});")
+    def _require_extents(self, pairs: list[tuple[Operand, Var]]) -> None:
+        """See to it that run-time extents are those that the parameters' types say.
+
+        Where a type has a constant it is that, and where several have one symbol they are one.
+        """
+        first: dict[str, tuple[Dim, str]] = {}
+        for operand, parameter in pairs:
+            given, wanted = type_of(operand), parameter.type
+            if not isinstance(given, TensorType) or not isinstance(wanted, TensorType):
+                continue
+            tensor = self._text.value(operand)
+            for axis, (have, want) in enumerate(zip(given.shape, wanted.shape, strict=True)):
+                if isinstance(want, DynDim):
+                    known, extent = first.setdefault(
+                        want.symbol, (have, f"{tensor}.shapes[{axis}]")
+                    )
+                    if have != known:
+                        self._text.line(f"require_extent({tensor}, {axis}, {extent});")
+                elif isinstance(have, DynDim):
+                    self._text.line(f"require_extent({tensor}, {axis}, {want});")
 
     def _write_loop(self, loop: For) -> None:
         carried = self._declare_carried(loop)

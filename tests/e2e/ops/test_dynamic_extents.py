@@ -6,7 +6,7 @@ import pypto.language as pl
 import pytest
 import torch
 from pypto.backend import BackendType
-from pypto.runtime import RunConfig
+from pypto.runtime import KernelFault, RunConfig
 
 M = pl.dynamic("M")
 
@@ -58,3 +58,26 @@ def test_an_entry_is_dynamic_where_its_helpers_are(arch: BackendType) -> None:
     # b's rows are a constant, because no helper says otherwise.
     other = bare.compile(a, torch.zeros(3, 32), out, config=config)
     assert id(other) not in compiled
+
+
+ROWS, OTHER_ROWS = pl.dynamic("ROWS"), pl.dynamic("OTHER_ROWS")
+
+
+@pl.jit
+def names_differ(
+    a: pl.Tensor[[ROWS, 32], pl.FP32], out: pl.Out[pl.Tensor[[OTHER_ROWS, 32], pl.FP32]]
+):
+    out = doubled(a, out)
+    return out
+
+
+def test_extents_that_a_kernel_knows_as_one_are_compared_when_it_runs() -> None:
+    a = torch.randn(20, 32, generator=torch.Generator().manual_seed(0))
+    out = torch.zeros(20, 32)
+    names_differ(a, out)
+    assert torch.equal(out, a * 2)
+    with pytest.raises(KernelFault, match="another extent than the kernel that it is") as caught:
+        names_differ(a, torch.zeros(24, 32))
+    line = names_differ.__wrapped__.__code__.co_firstlineno + 4
+    assert str(caught.value).startswith(f"{__file__}:{line}:11: ")
+    assert "out = doubled(a, out)" in str(caught.value)

@@ -21,7 +21,7 @@ from pypto.ir.nodes import (
     Var,
 )
 from pypto.ir.typing_rules import show_type
-from pypto.ir.view_rules import extent_fits, may_be_equal
+from pypto.ir.view_rules import extent_fits
 from pypto.language.parser.arrays import scalar_value
 from pypto.language.parser.define import define_function
 from pypto.language.parser.diagnostics.exceptions import (
@@ -315,7 +315,8 @@ def _tensor_argument(
         whole = declared_shape(frame, value) or given.shape
         for have, want in zip(whole, wanted.shape, strict=True):
             if isinstance(want, DynDim):
-                fits = fits and may_be_equal(extents.setdefault(want.symbol, have), have)
+                # Whether two that are known at run time only are one, a run finds out.
+                fits = fits and _agree(extents.setdefault(want.symbol, have), have)
             else:
                 fits = fits and extent_fits(want, have)
     if not fits:
@@ -325,6 +326,10 @@ def _tensor_argument(
             f"{what} is a {show_type(given)}, but its annotation says {show_type(wanted)}",
         )
     return wanted
+
+
+def _agree(one: Dim, other: Dim) -> bool:
+    return one == other or not (isinstance(one, int) and isinstance(other, int))
 
 
 def _emit_call(
