@@ -220,8 +220,9 @@ def read(x: Value, offsets: Value) -> Value:
 def write(x: Value, offsets: Value, value: Value) -> Value:
     """One element takes a number or a scalar; also written ``x[i, j] = s``.
 
-    The result is ``x`` afterwards, for which the name given as ``x`` stands too. In orchestration
-    code it waits for the tasks that use the tensor.
+    The result is ``x`` afterwards, for which the name given as ``x`` stands too, except that
+    with ``strict_ssa`` the name of a tile keeps its value where the result is bound to another. In
+    orchestration code it waits for the tasks that use the tensor.
     """
 
 

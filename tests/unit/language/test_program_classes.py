@@ -463,6 +463,42 @@ def test_strict_functions_may_reuse_names_that_ended():
 # --- text ----------------------------------------------------------------------------------
 
 
+def test_the_text_of_a_tile_written_under_one_of_its_names_keeps_the_others():
+    """What is written is another value; the text has it beside the first, which is used later."""
+    text = """
+    @pl.function
+    def f(x: T, n: pl.Scalar[pl.INDEX], out: pl.InOut[T]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            first = pl.load(x, [0, 0], [16, 16])
+            changed = first
+            changed[2, 3] = 4.0
+            for k in pl.range(n):
+                again = first
+                pl.write(again, [k, 5], 6.0)
+                out = pl.store(again, [0, 0], out)
+            if n > 1:
+                first = pl.neg(first)
+            out = pl.store(pl.add(first, changed), [0, 0], out)
+    """
+    function = pl.parse(HEAD + textwrap.dedent(text), "user.py")
+    again = pl.parse(function.as_python())
+    ir.assert_structural_equal(again, function)
+    assert again.as_python() == function.as_python()
+
+
+def test_a_strict_name_stands_for_the_tile_that_is_written_without_another_name():
+    text = """
+    @pl.function(strict_ssa=True)
+    def f(x: T, out: pl.Out[T]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            tile = pl.load(x, [0, 0], [16, 16])
+            pl.write(tile, [2, 3], 4.0)
+            done = pl.store(tile, [0, 0], out)
+    """
+    shown = pl.parse(HEAD + textwrap.dedent(text), "user.py").as_python()
+    assert "pl.store(tile_1, [0, 0], out)" in shown
+
+
 @pytest.mark.conforms("language.36")
 def test_text_without_a_file_is_named_in_errors(tmp_path):
     names: dict[str, object] = {}

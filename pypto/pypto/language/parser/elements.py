@@ -77,7 +77,10 @@ def _write(site: CallSite) -> Value:
     value = site.values["value"]
     if not is_scalar(value):
         raise site.wrong("value", f"value must be a number or a scalar, not {show_value(value)}")
-    return write_element(site.frame, container, indices, value, site.node, site.at("x"))
+    # A name that is bound once keeps its value where the result has a name of its own.
+    kept = site.frame.source.strict_ssa and bool(site.hint)
+    target = None if kept else site.at("x")
+    return write_element(site.frame, container, indices, value, site.node, target)
 
 
 ELEMENTS: Mapping[object, Handler] = MappingProxyType(
