@@ -76,7 +76,10 @@ def compiled(tried: RandomProgram, directory: Path) -> Callable[..., None]:
     built: dict[str, Any] = {"output_dir": directory / "build", "dump_passes": False}
     built |= {"platform": tried.platform, "runtime": tried.runtime}
     if not tried.jit:
-        return ir.compile(pl.parse(tried.text), **built)
+        parsed = pl.parse(tried.text)
+        assert isinstance(parsed, ir.Program)
+        reads_back(parsed)
+        return ir.compile(parsed, **built)
     # The source of a kernel is read from its file.
     path = directory / "kernel.py"
     path.write_text(tried.text)
@@ -89,10 +92,17 @@ def compiled(tried: RandomProgram, directory: Path) -> Callable[..., None]:
         execution_mode=ExecutionMode.SIM,
         save_kernels_dir=str(directory / "build"),
     )
+    samples = inputs(tried, 0, 0, False)
+    specialized = module.main.specialize(*samples, 0, 0, config=config)
+    reads_back(specialized)
     if tried.runtime == "tensormap_and_ringbuffer":
         return lambda *arguments: module.main(*arguments, config=config)
-    samples = inputs(tried, 0, 0, False)
-    return ir.compile(module.main.specialize(*samples, 0, 0, config=config), **built)
+    return ir.compile(specialized, **built)
+
+
+def reads_back(parsed: ir.Program) -> None:
+    """The text of a program means that program."""
+    ir.assert_structural_equal(pl.parse(parsed.as_python()), parsed)
 
 
 def check(tried: RandomProgram, directory: Path) -> None:
