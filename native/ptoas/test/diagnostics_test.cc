@@ -127,7 +127,7 @@ const Case kCases[] = {
     {alloc("t", "!pto.tile_buf<loc=vec, dtype=f32, rows=8, cols=8, rows=8>"),
      "'rows' is given twice"},
     {alloc("t", "!pto.tile_buf<loc=gm, dtype=f32, rows=8, cols=8>"),
-     "expected one of vec, mat, left, right, acc, found 'gm'"},
+     "expected one of vec, mat, left, right, acc, bias, found 'gm'"},
     {alloc("t", "!pto.tile_buf<loc=vec, dtype=index, rows=8, cols=8>"),
      "'index' cannot be stored in memory"},
     {alloc("t", "!pto.tile_buf<loc=vec, dtype=f32, rows=8, cols=8, fractal=7>"),
