@@ -106,6 +106,14 @@ def test_edited_documents(slot, state, data):
     slot.judge(text.encode("ascii"), state)
 
 
+@pytest.mark.parametrize("state", State)
+def test_a_manifest_that_asks_for_fewer_files(slot, state):
+    document = json.loads(slot.sound[state])
+    del document["spec"]["required_files"][0]
+    text = json.dumps(document, sort_keys=True, separators=(",", ":")) + "\n"
+    slot.judge(text.encode("ascii"), state)
+
+
 # -- edits of the spelling: the same content, written otherwise
 
 SPELLINGS = (
