@@ -160,7 +160,7 @@ def test_a_selected_checkout_is_what_kernels_are_compiled_with(
     assert not built(processes.run(**selected))
     assert processes.run()["key"] != first["key"]
 
-    header = path / "include/pto/pto-inst.hpp"
+    header = path / "include/pto/sim/transfer.hpp"
     text = header.read_text()
     header.write_text(text + '\nstatic_assert(false, "this is read");\n')
     dirty = subprocess.run(
@@ -173,7 +173,7 @@ def test_a_selected_checkout_is_what_kernels_are_compiled_with(
     header.write_text(text + "\n// harmless\n")
     bypassed = processes.run(**selected)
     assert bypassed["key"] is None
-    assert "has uncommitted changes (include/pto/pto-inst.hpp)" in str(
+    assert "has uncommitted changes (include/pto/sim/transfer.hpp)" in str(
         bypassed["stats"]["last_bypass_reason"]
     )
     commit(path)
