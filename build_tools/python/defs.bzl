@@ -66,6 +66,14 @@ def pytest_test(name, srcs, deps = [], data = [], args = [], support = [], env =
         **kwargs
     )
 
+def _test_sources(srcs):
+    # For the conformance table, which reads the markers of every test and runs none.
+    native.filegroup(
+        name = "test_sources",
+        srcs = srcs,
+        visibility = ["//tests/conformance:__pkg__"],
+    )
+
 def pytest_suite(srcs, support = [], sizes = {}, reads = {}, unsandboxed = [], **kwargs):
     """One pytest_test for each file, named as the file.
 
@@ -79,13 +87,7 @@ def pytest_suite(srcs, support = [], sizes = {}, reads = {}, unsandboxed = [], *
     """
     default = kwargs.pop("size", "small")
     data = kwargs.pop("data", [])
-
-    # For the conformance table, which reads the markers of every test and runs none.
-    native.filegroup(
-        name = "test_sources",
-        srcs = srcs,
-        visibility = ["//tests/conformance:__pkg__"],
-    )
+    _test_sources(srcs)
     for source in srcs:
         name = source.removesuffix(".py")
         pytest_test(
@@ -111,9 +113,5 @@ def pytest_folder(srcs, support = [], data = [], name = "tests", **kwargs):
       name: the target's name.
       **kwargs: passed to pytest_test.
     """
-    native.filegroup(
-        name = "test_sources",
-        srcs = srcs,
-        visibility = ["//tests/conformance:__pkg__"],
-    )
+    _test_sources(srcs)
     pytest_test(name = name, srcs = srcs, support = support, data = data, **kwargs)

@@ -87,12 +87,9 @@ def _adjacent(tensor: TensorType, extents: Sequence[Dim]) -> int:
 def extent_fits(wanted: Dim, given: Dim) -> bool:
     """Whether an extent may be passed for a parameter's.
 
-    The orchestration sees to it at run time where only then the extent is known.
+    The orchestration sees to it at run time where only then the extent is known. A constant takes
+    what the caller computes, but no dimension with a name.
     """
-    return isinstance(wanted, DynDim) or may_be_equal(wanted, given)
-
-
-def may_be_equal(left: Dim, right: Dim) -> bool:
-    """Whether two extents may have one value; dimensions with names are told apart by them."""
-    computed = [isinstance(dim, DynDim) and not dim.symbol.isidentifier() for dim in (left, right)]
-    return left == right or any(computed)
+    if isinstance(wanted, DynDim) or isinstance(given, int):
+        return isinstance(wanted, DynDim) or wanted == given
+    return not given.symbol.isidentifier()

@@ -32,9 +32,9 @@ from pypto.jit.values import (
 )
 from pypto.language.source import NO_ATTRIBUTE, CapturedAttributes
 
-# How often a capture is begun again. Another thread that changes values all the time is outrun, be
-# it that a loaded machine gives it a turn during nineteen captures of twenty. Code of the user's
-# that never gives the same value twice is not, and is asked less often.
+# How often a capture is begun again. Another thread that changes values all the time is outrun, and
+# on a loaded machine it gets its turn during most captures. Code of the user's that never gives the
+# same value twice is not, and is asked less often.
 _ATTEMPTS = 4096
 _COMPUTED_ATTEMPTS = 64
 
